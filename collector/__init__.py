@@ -1,0 +1,1 @@
+"""Floor 2: one module per source of facts, and the simulator. Writes facts, reads no costs."""

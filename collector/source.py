@@ -1,0 +1,87 @@
+"""The collector seam: what a source is, what it may read, and how it says what it can see.
+
+A source is a small object built from its block of the settings. ``collect`` has no side effects
+in the ledger: it returns ``Facts`` and the caller writes them. It raises a ``SourceError`` or
+``BadInputError`` only when nothing at all could be read; anything less is a gap inside the facts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ledger.facts import Facts
+from ledger.window import Window
+
+
+@dataclass(frozen=True)
+class KubernetesAccess:
+    """One rule of a ClusterRole: the verbs are always get and list."""
+
+    group: str
+    resources: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Permissions:
+    """What a collector reads: the source of the generated roles, and of ``runbill doctor``."""
+
+    kubernetes: tuple[KubernetesAccess, ...] = ()
+    series: tuple[str, ...] = ()
+    iam: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Whether one need of a source can be met right now.
+
+    Args:
+        need: What was looked for, e.g. "list pods" or a series name.
+        ok: Whether it was found.
+        detail: What was seen, or why not; one line.
+        blind: What cannot be answered without it; empty if ok.
+        reach: The time span that the source still holds, if it can tell.
+    """
+
+    need: str
+    ok: bool
+    detail: str
+    blind: str = ""
+    reach: Window | None = None
+
+
+class Collector(Protocol):
+    """A source of facts.
+
+    Attributes:
+        name: ``kind/name``, e.g. ``prometheus/train-a``; stands in the source column of its rows.
+        required: Whether a gap here makes the run end with exit code 3.
+        snapshot: Whether it only knows the present. Rows that an earlier run of the same day saw
+            and this one does not are then kept (a deleted pod did exist).
+        permissions: What it reads.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def required(self) -> bool: ...
+
+    @property
+    def snapshot(self) -> bool: ...
+
+    @property
+    def permissions(self) -> Permissions: ...
+
+    def collect(self, window: Window) -> Facts:
+        """Read the facts of a window of whole UTC days."""
+        ...
+
+    def probe(self) -> Sequence[Probe]:
+        """Try each need once, cheaply, and say what would be blind."""
+        ...
+
+    def reach(self) -> Window | None:
+        """The span of time that the source still holds; None if it cannot tell."""
+        ...

@@ -1,0 +1,224 @@
+"""The settings model: ``runbill.yaml``, the environment and flags, checked as one.
+
+Order of force: flags > ``RUNBILL_*`` variables > file. The file is the first that exists of
+``--config``, ``$RUNBILL_CONFIG``, ``./runbill.yaml``, ``$XDG_CONFIG_HOME/runbill/runbill.yaml`` and
+``/etc/runbill/runbill.yaml``. Unknown keys and unknown ``RUNBILL_*`` variables are errors. Relative
+paths are relative to the file; ``${NAME}`` reads the environment.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from zoneinfo import ZoneInfo
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+
+def _known_zone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (KeyError, ValueError, OSError) as error:
+        raise ValueError(f"{name!r} is not an IANA time zone, e.g. Asia/Shanghai") from error
+    return name
+
+
+def _known_currency(code: str) -> str:
+    if not (len(code) == 3 and code.isalpha() and code.isupper()):
+        raise ValueError(f"{code!r} is not an ISO 4217 currency code, e.g. USD")
+    return code
+
+
+TimeZone = Annotated[str, AfterValidator(_known_zone)]
+Currency = Annotated[str, AfterValidator(_known_currency)]
+Price = Annotated[Decimal, Field(ge=0, max_digits=26, decimal_places=12)]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
+
+
+class Block(BaseModel):
+    """A block of the settings: frozen, and unknown keys are errors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class KubernetesSource(Block):
+    """Where the objects of a cluster are read: exactly one of the three."""
+
+    context: str | None = Field(None, description="context of the kubeconfig")
+    kubeconfig: str | None = Field(None, description="path of the kubeconfig, default as kubectl")
+    in_cluster: bool = Field(False, description="use the pod's service account")
+    dump: str | None = Field(None, description="file or folder of `kubectl get -o json` output")
+    server: str | None = Field(None, description="URL of an API server or `kubectl proxy`")
+    annotations: tuple[str, ...] = Field((), description="annotation keys or globs to keep")
+    required: bool = True
+
+    @model_validator(mode="after")
+    def _one_way(self) -> KubernetesSource:
+        ways = [self.context or self.kubeconfig, self.in_cluster, self.dump, self.server]
+        if sum(bool(way) for way in ways) != 1:
+            raise ValueError("name exactly one of context, in_cluster, dump or server")
+        return self
+
+
+class PrometheusSource(Block):
+    """Where the series of a cluster are read: a server, or a Parquet export of its series."""
+
+    url: str | None = Field(None, description="base URL of the server")
+    export: str | None = Field(None, description="folder with a Parquet export of the series")
+    headers: dict[str, str] = Field(default_factory=dict, description="e.g. a tenant header")
+    token: str | None = Field(None, description="bearer token, usually ${NAME}")
+    username: str | None = None
+    password: str | None = None
+    ca: str | None = Field(None, description="path of a CA bundle")
+    cluster_label: str | None = Field(None, description="label that names the cluster")
+    timeout_seconds: float = Field(60, gt=0)
+    required: bool = True
+
+    @model_validator(mode="after")
+    def _one_way(self) -> PrometheusSource:
+        if bool(self.url) == bool(self.export):
+            raise ValueError("name exactly one of url or export")
+        return self
+
+
+class Cluster(Block):
+    """A cluster and where its facts come from."""
+
+    name: Name
+    kubernetes: KubernetesSource | None = None
+    prometheus: PrometheusSource | None = None
+
+
+class Bill(Block):
+    """A bill: files of FOCUS Cost and Usage."""
+
+    name: Name
+    kind: Literal["focus"] = "focus"
+    path: str = Field(description="file, folder or glob; local or s3://")
+    timezone: TimeZone = Field("UTC", description="zone of times that carry none")
+    required: bool = True
+
+
+class Prices(Block):
+    """What an hour costs where no bill says so, in the settings' currency."""
+
+    gpu: dict[str, Price] = Field(
+        default_factory=dict,
+        description="card model (matched as a whole word of the node's model) to price per "
+        "card-hour, the host included; 'default' for any model")
+    vcpu: Price = Field(Decimal("0.031611"), description="price per vCPU-hour")
+    gib: Price = Field(Decimal("0.004237"), description="price per GiB-hour")
+
+
+class PoolMatch(Block):
+    """Which nodes a pool holds: a label ``key=value`` (globs allowed)."""
+
+    label: str = Field(pattern=r"^[^=]+=.*$")
+
+
+class NodePool(Block):
+    """How the nodes of a pool share their price among resources."""
+
+    match: PoolMatch
+    split: Literal["gpu-first", "aws-split", "opencost"] = "gpu-first"
+
+
+IdentityRule = Annotated[
+    str,
+    Field(pattern=r"^((label|owner-label|annotation|env|path|default|namespace-label|tag):.+"
+                  r"|workload|namespace)$"),
+]
+
+
+class Identity(Block):
+    """Ordered rules per key; the first hit wins. A key that is left out keeps its defaults."""
+
+    experiment: tuple[IdentityRule, ...] = (
+        "label:experiment", "owner-label:experiment", "annotation:experiment",
+        "env:WANDB_RUN_GROUP", "env:MLFLOW_EXPERIMENT_NAME", "workload")
+    model_version: tuple[IdentityRule, ...] = (
+        "label:model_version", "label:model-version", "owner-label:model_version",
+        "owner-label:model-version", "annotation:model-version")
+    pipeline: tuple[IdentityRule, ...] = (
+        "label:pipeline", "owner-label:pipeline", "annotation:pipeline")
+    owner: tuple[IdentityRule, ...] = (
+        "label:owner", "label:team", "owner-label:owner", "owner-label:team", "annotation:owner",
+        "env:WANDB_USERNAME")
+    project: tuple[IdentityRule, ...] = (
+        "label:project", "owner-label:project", "annotation:project", "env:WANDB_PROJECT",
+        "namespace")
+    phase: tuple[IdentityRule, ...] = ("label:phase", "annotation:phase")
+
+
+Phase = Literal["rollout", "reward", "reference", "update", "sync", "checkpoint", "evaluation",
+                "data", "serve", "wait", "unknown"]
+
+
+class IdleNodes(Block):
+    """RB102: nights and weekends in the settings' time zone."""
+
+    night: str = Field("22:00-08:00", description="local hours, may pass midnight")
+    weekend: str = Field("Sat-Sun", description="local days, may pass Sunday")
+    holidays: tuple[date, ...] = ()
+    min_idle_hours: int = Field(2, ge=1, le=168)
+    min_coverage: float = Field(0.9, gt=0, le=1)
+    idle_activity: float = Field(0.01, ge=0, le=1, description="a card at or below it is idle")
+
+
+class RuleSettings(Block):
+    """Thresholds per rule; see ``runbill rules explain CODE``."""
+
+    RB102: IdleNodes = IdleNodes()
+
+
+class ExceptionEntry(Block):
+    """Waste that is wanted: a rule, a resource pattern, a reason and an end."""
+
+    rule: str
+    resource: str
+    reason: str = Field(min_length=1)
+    until: date
+
+
+class Settings(Block):
+    """All settings of runbill."""
+
+    ledger: str = Field("./ledger", description="folder or s3:// prefix of the ledger")
+    currency: Currency = Field("USD", description="currency of `prices`")
+    timezone: TimeZone = Field("UTC", description="zone of nights and weekends")
+    engine: Literal["local"] = "local"
+    quarantine_limit: float = Field(0.001, ge=0, le=1,
+                                    description="share of quarantined rows that is tolerated")
+    clusters: tuple[Cluster, ...] = ()
+    billing: tuple[Bill, ...] = ()
+    prices: Prices | None = None
+    node_pools: tuple[NodePool, ...] = ()
+    identity: Identity = Identity()
+    roles: dict[Phase, tuple[str, ...]] = Field(
+        default_factory=dict, description="phase to role patterns, tried before the defaults")
+    rules: RuleSettings = RuleSettings()
+    exceptions: tuple[ExceptionEntry, ...] = ()
+
+    @model_validator(mode="after")
+    def _unique_names(self) -> Settings:
+        for kind, names in (("clusters", [c.name for c in self.clusters]),
+                            ("billing", [b.name for b in self.billing])):
+            twice = sorted({name for name in names if names.count(name) > 1})
+            if twice:
+                raise ValueError(f"{kind}: the name {twice[0]!r} stands twice")
+        return self
+
+    def digest(self) -> str:
+        """Hash of what changes figures: all settings but the ledger's place."""
+        data: dict[str, Any] = self.model_dump(mode="json", exclude={"ledger"})
+        text = json.dumps(data, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def resolve_path(path: str, base: Path) -> str:
+    """A local path relative to ``base``; URLs stay as they are."""
+    return path if "://" in path else str((base / Path(path).expanduser()))
