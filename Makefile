@@ -27,17 +27,17 @@ help:
 venv:
 	@command -v $(PYTHON) >/dev/null || { \
 		echo "$(PYTHON) is missing: apt-get install python3 python3-venv" >&2; exit 1; }
-	@$(PYTHON) .ci/venv.py
+	@$(PYTHON) .ci/make_venv.py
 
 demo: venv
 	@$(BIN)/runbill demo demo
 
 test: venv
-	@sh tests/system_packages.sh
+	@$(SHELL) tests/system_packages.sh
 	@$(BIN)/python -m pytest --numprocesses auto --dist loadfile $(ARGS)
 
 soak: venv
-	@sh tests/system_packages.sh
+	@$(SHELL) tests/system_packages.sh
 	@$(BIN)/python -m pytest -m soak $(ARGS)
 
 lint: venv

@@ -1,11 +1,10 @@
 """Make ``.venv`` from the lock file, or leave it alone if it is up to date.
 
-Runs under any python3 that make found, so it uses the standard library only. The stamp inside the
-environment is a digest of everything that the environment depends on; where it differs (another
-lock, another interpreter, a moved checkout), the environment is made anew.
+Runs under any python3 that make found: standard library only, and no syntax that a Python too old
+for runbill could not read, because it has to say so. The stamp inside the environment is a digest
+of everything that the environment depends on; where it differs (another lock, another interpreter,
+a moved checkout), the environment is made anew.
 """
-
-from __future__ import annotations
 
 import hashlib
 import importlib.util
@@ -85,11 +84,11 @@ def install() -> None:
     with tempfile.TemporaryDirectory() as folder:
         tool = Path(folder, "uv.txt")
         tool.write_text(locked_block("uv"))
-        run([*pip, "--no-deps", *locked, str(tool)])
+        run(*pip, "--no-deps", *locked, str(tool))
     if subprocess.run([*uv, *locked, str(LOCK)]).returncode:
         say("uv could not install the lock file, pip tries (slower; it knows pip's own settings)")
-        run([*pip, *locked, str(LOCK)])
-    run([*uv, "--no-deps", "--no-build-isolation", "--editable", str(ROOT)])
+        run(*pip, *locked, str(LOCK))
+    run(*uv, "--no-deps", "--no-build-isolation", "--editable", str(ROOT))
 
 
 def locked_block(name: str) -> str:
@@ -100,7 +99,7 @@ def locked_block(name: str) -> str:
     return found[0]
 
 
-def run(command: list[str]) -> None:
+def run(*command: str) -> None:
     """Run a command that has to succeed; it has said on stderr what went wrong."""
     if subprocess.run(command).returncode:
         raise SystemExit("the installation failed; the lines above say where")
