@@ -54,8 +54,12 @@ class Quarantine:
 
     def as_dict(self) -> dict[str, Any]:
         """The quarantine entry as JSON data."""
-        return {"reason": self.reason, "where": self.where, "count": self.count,
-                "example": self.example}
+        return {
+            "reason": self.reason,
+            "where": self.where,
+            "count": self.count,
+            "example": self.example,
+        }
 
 
 @dataclass(frozen=True)

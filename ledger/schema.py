@@ -50,7 +50,7 @@ class Table:
     @property
     def source_column(self) -> str | None:
         """The partition column that names the source, if the table has one."""
-        return next((name for name in self.partition if name != "day"), None)
+        return self.partition[-1] if len(self.partition) > 1 else None
 
     def empty(self) -> pl.DataFrame:
         """A frame without rows in this table's form."""
@@ -115,7 +115,9 @@ def _focus_columns() -> dict[str, Column]:
 
 
 _X_ORIGIN = {
-    "x_Source": _text("the bill that the line stands in, by its name in the settings", required=True),
+    "x_Source": _text(
+        "the bill that the line stands in, by its name in the settings", required=True
+    ),
     "x_LineId": _text("stable id of the bill line inside its source", required=True),
     "x_Part": _int("number of the day's part of a line that spans several days, from 0"),
     "x_Basis": _text("evidence: billed, estimated or declared", required=True),
@@ -126,8 +128,12 @@ _X_ORIGIN = {
 CHARGES = Table(
     "charges",
     "One line of a bill, or a day's part of a longer one: FOCUS Cost and Usage columns.",
-    {"day": _DAY, **_X_ORIGIN, **_focus_columns(),
-     "x_Other": _text("columns of the file that FOCUS does not know, JSON")},
+    {
+        "day": _DAY,
+        **_X_ORIGIN,
+        **_focus_columns(),
+        "x_Other": _text("columns of the file that FOCUS does not know, JSON"),
+    },
     partition=("day", "x_Source"),
     key=("x_LineId", "x_Part"),
 )
@@ -136,14 +142,17 @@ PRICES = Table(
     "prices",
     "A price of a key over an interval; what prices a node where no bill does.",
     {
-        "day": _DAY, "source": _SOURCE,
+        "day": _DAY,
+        "source": _SOURCE,
         "resource": _text("gpu, vcpu, gib or node", required=True),
-        "provider": _text("provider name, null = any"), "region": _text("region, null = any"),
+        "provider": _text("provider name, null = any"),
+        "region": _text("region, null = any"),
         "instance_type": _text("instance type, null = any"),
         "gpu_model": _text("card model, for resource gpu"),
         "capacity_type": _text("on-demand, spot, reserved; null = any"),
         "currency": _text("ISO 4217", required=True),
-        "start": _time("valid from", required=True), "end": _time("valid until", required=True),
+        "start": _time("valid from", required=True),
+        "end": _time("valid until", required=True),
         "price_per_hour": _money("price of one unit for one hour"),
     },
     partition=("day", "source"),
@@ -153,7 +162,9 @@ NODES = Table(
     "nodes",
     "A node over an interval of the day in which its capacity and labels did not change.",
     {
-        "day": _DAY, "source": _SOURCE, "cluster": _CLUSTER,
+        "day": _DAY,
+        "source": _SOURCE,
+        "cluster": _CLUSTER,
         "node": _text("node name", required=True),
         "provider_id": _text("spec.providerID, as given"),
         "start": _time("seen or registered from, inside the day", required=True),
@@ -179,13 +190,18 @@ WORKLOADS = Table(
     "workloads",
     "A pod over an interval of constant labels, requests, node and state, inside the day.",
     {
-        "day": _DAY, "source": _SOURCE, "cluster": _CLUSTER,
+        "day": _DAY,
+        "source": _SOURCE,
+        "cluster": _CLUSTER,
         "uid": _text("pod uid", required=True),
-        "namespace": _text("namespace", required=True), "pod": _text("pod name", required=True),
+        "namespace": _text("namespace", required=True),
+        "pod": _text("pod name", required=True),
         "node": _text("node name; null = not bound, costs nothing"),
-        "start": _time("from", required=True), "end": _time("until", required=True),
-        "state": _text("running, or held (bound, no container running yet or any more)",
-                       required=True),
+        "start": _time("from", required=True),
+        "end": _time("until", required=True),
+        "state": _text(
+            "running, or held (bound, no container running yet or any more)", required=True
+        ),
         "reason": _text("why held: ContainerCreating, ImagePullBackOff, ..."),
         "bound_at": _time("PodScheduled time from the API; may lie outside the day"),
         "finished_at": _time("finish time from the API; may lie outside the day"),
@@ -211,16 +227,29 @@ USAGE = Table(
     "usage",
     "A meter of a node, device or pod in a 15-minute slot.",
     {
-        "day": _DAY, "source": _SOURCE, "cluster": _CLUSTER,
-        "node": _text("node name"), "device": _text("card UUID, or its index on the node"),
-        "uid": _text("pod uid"), "namespace": _text("namespace"), "pod": _text("pod name"),
-        "meter": _text("gpu_activity (ratio), cpu_usage (cores), memory_working_set (bytes), "
-                       "up (1 per scrape)", required=True),
+        "day": _DAY,
+        "source": _SOURCE,
+        "cluster": _CLUSTER,
+        "node": _text("node name"),
+        "device": _text("card UUID, or its index on the node"),
+        "uid": _text("pod uid"),
+        "namespace": _text("namespace"),
+        "pod": _text("pod name"),
+        "meter": _text(
+            "gpu_activity (ratio), cpu_usage (cores), memory_working_set (bytes), "
+            "up (1 per scrape)",
+            required=True,
+        ),
         "slot": _time("start of the slot", required=True),
-        "mean": _float("mean"), "min": _float("minimum"), "max": _float("maximum"),
-        "p50": _float("median"), "p99": _float("99th percentile"), "last": _float("last value"),
+        "mean": _float("mean"),
+        "min": _float("minimum"),
+        "max": _float("maximum"),
+        "p50": _float("median"),
+        "p99": _float("99th percentile"),
+        "last": _float("last value"),
         "last_change": _time("last sample whose value differs from the one before"),
-        "samples": _int("samples seen"), "expected": _int("samples expected"),
+        "samples": _int("samples seen"),
+        "expected": _int("samples expected"),
     },
     partition=("day", "source"),
     key=("cluster", "node", "device", "uid", "meter", "slot"),
@@ -230,9 +259,12 @@ RESOURCES = Table(
     "resources",
     "The configuration of a resource on a day: an autoscaler, a RayJob's status, a bucket rule.",
     {
-        "day": _DAY, "source": _SOURCE, "cluster": _text("cluster name, if it lives in one"),
+        "day": _DAY,
+        "source": _SOURCE,
+        "cluster": _text("cluster name, if it lives in one"),
         "kind": _text("Kubernetes kind or cloud resource type", required=True),
-        "namespace": _text("namespace"), "name": _text("name", required=True),
+        "namespace": _text("namespace"),
+        "name": _text("name", required=True),
         "configuration": _text("what was read of it, JSON"),
     },
     partition=("day", "source"),
@@ -240,13 +272,16 @@ RESOURCES = Table(
 )
 
 _PLACE = {
-    "cluster": _text("cluster of the node"), "node": _text("node name"),
+    "cluster": _text("cluster of the node"),
+    "node": _text("node name"),
     "namespace": _text("namespace of the pod"),
     "resource": _text("what was paid for: gpu, cpu, memory, or null where the line is not split"),
 }
 _IDENTITY = {
-    "target": _text("workload, charge (by its own tags), __idle__, __shared__ or __unattributed__",
-                    required=True),
+    "target": _text(
+        "workload, charge (by its own tags), __idle__, __shared__ or __unattributed__",
+        required=True,
+    ),
     "reason": _text("why __unattributed__: no_rule, no_samples, unpriced, ..."),
     **{key: _text(f"{key}; special targets repeat their name here") for key in IDENTITY_KEYS},
     "tags": _text("pod labels, or the tags of the bill line, JSON; what --tag looks at"),
@@ -262,33 +297,58 @@ _FIGURES = {
 }
 _ORIGIN_DIMENSIONS = {
     name: CHARGES.columns[name]
-    for name in ("BillingCurrency", "ProviderName", "ServiceName", "ServiceCategory",
-                 "ChargeCategory", "RegionId", "SubAccountId")
+    for name in (
+        "BillingCurrency",
+        "ProviderName",
+        "ServiceName",
+        "ServiceCategory",
+        "ChargeCategory",
+        "RegionId",
+        "SubAccountId",
+    )
 }
 
 COSTS = Table(
     "costs",
     "The product: an attributed share of one charge, cut by hour where a node is split.",
     {
-        "day": _DAY, **_X_ORIGIN, **_ORIGIN_DIMENSIONS,
+        "day": _DAY,
+        **_X_ORIGIN,
+        **_ORIGIN_DIMENSIONS,
         "ResourceId": _text("FOCUS ResourceId of the line"),
         "ChargePeriodStart": _time("start of this share's hour or of the line", required=True),
         "ChargePeriodEnd": _time("its end", required=True),
         **_PLACE,
-        "uid": _text("pod uid"), "pod": _text("pod name"),
-        **_IDENTITY, **_FIGURES,
+        "uid": _text("pod uid"),
+        "pod": _text("pod name"),
+        **_IDENTITY,
+        **_FIGURES,
     },
-    key=("x_Source", "x_LineId", "x_Part", "ChargePeriodStart", "resource", "target", "uid",
-         "reason"),
+    key=(
+        "x_Source",
+        "x_LineId",
+        "x_Part",
+        "ChargePeriodStart",
+        "resource",
+        "target",
+        "uid",
+        "reason",
+    ),
 )
 
 COSTS_DAILY = Table(
     "costs_daily",
     "costs, summed over lines, pods and hours: what query and report read.",
     {
-        "day": _DAY, "x_Source": _X_ORIGIN["x_Source"], "x_Basis": _X_ORIGIN["x_Basis"],
-        "x_Dimension": _X_ORIGIN["x_Dimension"], "x_Elasticity": _X_ORIGIN["x_Elasticity"],
-        **_ORIGIN_DIMENSIONS, **_PLACE, **_IDENTITY, **_FIGURES,
+        "day": _DAY,
+        "x_Source": _X_ORIGIN["x_Source"],
+        "x_Basis": _X_ORIGIN["x_Basis"],
+        "x_Dimension": _X_ORIGIN["x_Dimension"],
+        "x_Elasticity": _X_ORIGIN["x_Elasticity"],
+        **_ORIGIN_DIMENSIONS,
+        **_PLACE,
+        **_IDENTITY,
+        **_FIGURES,
         **{f"{name}_unknown": _int(f"shares whose {name} is unknown") for name in COST_COLUMNS},
     },
 )
@@ -297,9 +357,11 @@ RESTATEMENTS = Table(
     "restatements",
     "A day's cost of an experiment that changed when the day was attributed again.",
     {
-        "day": _DAY, "experiment": _text("experiment", required=True),
+        "day": _DAY,
+        "experiment": _text("experiment", required=True),
         "BillingCurrency": _text("ISO 4217", required=True),
-        "old": _money("effective cost before"), "new": _money("effective cost now"),
+        "old": _money("effective cost before"),
+        "new": _money("effective cost now"),
         "why": _text("what changed: bill, usage, settings"),
         "inputs": _text("digest of the inputs of the new figure", required=True),
     },
@@ -309,11 +371,16 @@ OUTCOMES = Table(
     "outcomes",
     "A rule's answer on a day, per resource; resource null is the rule's own state.",
     {
-        "day": _DAY, "rule": _text("code", required=True), "name": _text("dotted name", required=True),
-        "resource": _text("kind/name"), "status": _text("finding, clean or unknown", required=True),
-        "reason": _text("why unknown"), "skipped": _int("resources out of scope"),
+        "day": _DAY,
+        "rule": _text("code", required=True),
+        "name": _text("dotted name", required=True),
+        "resource": _text("kind/name"),
+        "status": _text("finding, clean or unknown", required=True),
+        "reason": _text("why unknown"),
+        "skipped": _int("resources out of scope"),
         "required": Column(pl.Boolean(), "unknown because a required source is missing"),
-        "window_start": _time("first moment looked at"), "window_end": _time("end, exclusive"),
+        "window_start": _time("first moment looked at"),
+        "window_end": _time("end, exclusive"),
     },
     key=("rule", "resource"),
 )
@@ -322,24 +389,35 @@ FINDINGS = Table(
     "findings",
     "Waste, with its evidence, price, owner and way out.",
     {
-        "day": _DAY, "rule": _text("code", required=True), "name": _text("dotted name", required=True),
+        "day": _DAY,
+        "rule": _text("code", required=True),
+        "name": _text("dotted name", required=True),
         "fingerprint": _text("hash of rule, resource and kind of evidence", required=True),
-        "resource": _text("kind/name", required=True), "severity": _text("high, medium or low"),
-        "experiment": _text("experiment"), "model_version": _text("model version"),
-        "owner": _text("owner"), "title": _text("one sentence"),
+        "resource": _text("kind/name", required=True),
+        "severity": _text("high, medium or low"),
+        "experiment": _text("experiment"),
+        "model_version": _text("model version"),
+        "owner": _text("owner"),
+        "title": _text("one sentence"),
         "BillingCurrency": _text("ISO 4217"),
         "spent": _money("already spent in the window"),
         "saving_per_month": _money("saved in 30 days, after overlaps; null = see money_reason"),
         "own_saving_per_month": _money("saved in 30 days if this were the only finding"),
-        "method": _text("how the money was worked out"), "basis": _text("billed or estimated"),
-        "money_reason": _text("no_price, price_ambiguous"), "confidence": _text("high, medium, low"),
-        "evidence": _text("JSON list of {metric, source, window, samples, expected, value, threshold}"),
+        "method": _text("how the money was worked out"),
+        "basis": _text("billed or estimated"),
+        "money_reason": _text("no_price, price_ambiguous"),
+        "confidence": _text("high, medium, low"),
+        "evidence": _text(
+            "JSON list of {metric, source, window, samples, expected, value, threshold}"
+        ),
         "claims": _text("JSON list of the costs rows it claims: {cluster, node, start, end}"),
-        "remedy": _text("JSON {summary, commands}"), "guardrail": _text("what must be kept"),
+        "remedy": _text("JSON {summary, commands}"),
+        "guardrail": _text("what must be kept"),
         "first_seen": Column(pl.Date(), "day of the first sighting"),
         "status": _text("new, ongoing, resolved or excepted"),
         "exception": _text("JSON {reason, until}"),
-        "window_start": _time("first moment looked at"), "window_end": _time("end, exclusive"),
+        "window_start": _time("first moment looked at"),
+        "window_end": _time("end, exclusive"),
     },
     key=("rule", "fingerprint"),
 )
@@ -348,11 +426,14 @@ CLOSES = Table(
     "closes",
     "How a stage of a day ended for a source: what it saw, lacked, and put aside.",
     {
-        "day": _DAY, "stage": _text("collect, attribute or checklist", required=True),
-        "source": _SOURCE, "status": _text("closed, gaps or failed", required=True),
+        "day": _DAY,
+        "stage": _text("collect, attribute or checklist", required=True),
+        "source": _SOURCE,
+        "status": _text("closed, gaps or failed", required=True),
         "required": Column(pl.Boolean(), "a gap here gives exit code 3"),
         "coverage": _float("seen / expected, 0 to 1; null = not applicable"),
-        "rows": _int("rows written"), "quarantined": _int("rows put aside"),
+        "rows": _int("rows written"),
+        "quarantined": _int("rows put aside"),
         "quarantine": _text("JSON list of {reason, where, count, example}"),
         "gaps": _text("JSON list of {reason, detail, ...}"),
         "notes": _text("JSON list of what a reader should know"),
@@ -360,7 +441,8 @@ CLOSES = Table(
         "data_through": _time("end of the delivered data"),
         "digest": _text("content digest of what was written"),
         "inputs": _text("digest of what it was worked out from"),
-        "settings_hash": _text("hash of the settings in force"), "version": _text("runbill version"),
+        "settings_hash": _text("hash of the settings in force"),
+        "version": _text("runbill version"),
     },
     partition=("day", "stage", "source"),
     key=("stage", "source"),
@@ -368,6 +450,18 @@ CLOSES = Table(
 
 TABLES: dict[str, Table] = {
     table.name: table
-    for table in (CHARGES, PRICES, NODES, WORKLOADS, USAGE, RESOURCES, COSTS, COSTS_DAILY,
-                  RESTATEMENTS, OUTCOMES, FINDINGS, CLOSES)
+    for table in (
+        CHARGES,
+        PRICES,
+        NODES,
+        WORKLOADS,
+        USAGE,
+        RESOURCES,
+        COSTS,
+        COSTS_DAILY,
+        RESTATEMENTS,
+        OUTCOMES,
+        FINDINGS,
+        CLOSES,
+    )
 }

@@ -109,7 +109,8 @@ class Prices(Block):
     gpu: dict[str, Price] = Field(
         default_factory=dict,
         description="card model (matched as a whole word of the node's model) to price per "
-        "card-hour, the host included; 'default' for any model")
+        "card-hour, the host included; 'default' for any model",
+    )
     vcpu: Price = Field(Decimal("0.031611"), description="price per vCPU-hour")
     gib: Price = Field(Decimal("0.004237"), description="price per GiB-hour")
 
@@ -129,8 +130,10 @@ class NodePool(Block):
 
 IdentityRule = Annotated[
     str,
-    Field(pattern=r"^((label|owner-label|annotation|env|path|default|namespace-label|tag):.+"
-                  r"|workload|namespace)$"),
+    Field(
+        pattern=r"^((label|owner-label|annotation|env|path|default|tag):.+"
+        r"|workload|namespace)$"
+    ),
 ]
 
 
@@ -138,24 +141,56 @@ class Identity(Block):
     """Ordered rules per key; the first hit wins. A key that is left out keeps its defaults."""
 
     experiment: tuple[IdentityRule, ...] = (
-        "label:experiment", "owner-label:experiment", "annotation:experiment",
-        "env:WANDB_RUN_GROUP", "env:MLFLOW_EXPERIMENT_NAME", "workload")
+        "label:experiment",
+        "owner-label:experiment",
+        "annotation:experiment",
+        "env:WANDB_RUN_GROUP",
+        "env:MLFLOW_EXPERIMENT_NAME",
+        "workload",
+    )
     model_version: tuple[IdentityRule, ...] = (
-        "label:model_version", "label:model-version", "owner-label:model_version",
-        "owner-label:model-version", "annotation:model-version")
+        "label:model_version",
+        "label:model-version",
+        "owner-label:model_version",
+        "owner-label:model-version",
+        "annotation:model-version",
+    )
     pipeline: tuple[IdentityRule, ...] = (
-        "label:pipeline", "owner-label:pipeline", "annotation:pipeline")
+        "label:pipeline",
+        "owner-label:pipeline",
+        "annotation:pipeline",
+    )
     owner: tuple[IdentityRule, ...] = (
-        "label:owner", "label:team", "owner-label:owner", "owner-label:team", "annotation:owner",
-        "env:WANDB_USERNAME")
+        "label:owner",
+        "label:team",
+        "owner-label:owner",
+        "owner-label:team",
+        "annotation:owner",
+        "env:WANDB_USERNAME",
+    )
     project: tuple[IdentityRule, ...] = (
-        "label:project", "owner-label:project", "annotation:project", "env:WANDB_PROJECT",
-        "namespace")
+        "label:project",
+        "owner-label:project",
+        "annotation:project",
+        "env:WANDB_PROJECT",
+        "namespace",
+    )
     phase: tuple[IdentityRule, ...] = ("label:phase", "annotation:phase")
 
 
-Phase = Literal["rollout", "reward", "reference", "update", "sync", "checkpoint", "evaluation",
-                "data", "serve", "wait", "unknown"]
+Phase = Literal[
+    "rollout",
+    "reward",
+    "reference",
+    "update",
+    "sync",
+    "checkpoint",
+    "evaluation",
+    "data",
+    "serve",
+    "wait",
+    "unknown",
+]
 
 
 class IdleNodes(Block):
@@ -191,22 +226,26 @@ class Settings(Block):
     currency: Currency = Field("USD", description="currency of `prices`")
     timezone: TimeZone = Field("UTC", description="zone of nights and weekends")
     engine: Literal["local"] = "local"
-    quarantine_limit: float = Field(0.001, ge=0, le=1,
-                                    description="share of quarantined rows that is tolerated")
+    quarantine_limit: float = Field(
+        0.001, ge=0, le=1, description="share of quarantined rows that is tolerated"
+    )
     clusters: tuple[Cluster, ...] = ()
     billing: tuple[Bill, ...] = ()
     prices: Prices | None = None
     node_pools: tuple[NodePool, ...] = ()
     identity: Identity = Identity()
     roles: dict[Phase, tuple[str, ...]] = Field(
-        default_factory=dict, description="phase to role patterns, tried before the defaults")
+        default_factory=dict, description="phase to role patterns, tried before the defaults"
+    )
     rules: RuleSettings = RuleSettings()
     exceptions: tuple[ExceptionEntry, ...] = ()
 
     @model_validator(mode="after")
     def _unique_names(self) -> Settings:
-        for kind, names in (("clusters", [c.name for c in self.clusters]),
-                            ("billing", [b.name for b in self.billing])):
+        for kind, names in (
+            ("clusters", [c.name for c in self.clusters]),
+            ("billing", [b.name for b in self.billing]),
+        ):
             twice = sorted({name for name in names if names.count(name) > 1})
             if twice:
                 raise ValueError(f"{kind}: the name {twice[0]!r} stands twice")
@@ -221,4 +260,4 @@ class Settings(Block):
 
 def resolve_path(path: str, base: Path) -> str:
     """A local path relative to ``base``; URLs stay as they are."""
-    return path if "://" in path else str((base / Path(path).expanduser()))
+    return path if "://" in path else str(base / Path(path).expanduser())

@@ -23,8 +23,12 @@ from datetime import UTC, date, datetime, timedelta
 from ledger.errors import UsageError
 
 FORMS = "yesterday, today, 7d, 24h, 2w, lastweek, month, lastmonth or 2026-11-01..2026-11-08"
-_UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1),
-          "w": timedelta(weeks=1)}
+_UNITS = {
+    "m": timedelta(minutes=1),
+    "h": timedelta(hours=1),
+    "d": timedelta(days=1),
+    "w": timedelta(weeks=1),
+}
 _LENGTH = re.compile(r"(\d{1,6})([mhdw])")
 
 
@@ -65,8 +69,10 @@ class Window:
     @property
     def whole_days(self) -> bool:
         """Whether both ends lie on midnight UTC."""
-        return all(t == t.replace(hour=0, minute=0, second=0, microsecond=0)
-                   for t in (self.start, self.end))
+        return all(
+            t == t.replace(hour=0, minute=0, second=0, microsecond=0)
+            for t in (self.start, self.end)
+        )
 
     def days(self) -> Iterator[date]:
         """The UTC days that the window touches, in order."""
@@ -163,5 +169,7 @@ def _moment(text: str) -> datetime:
         if not re.match(r"\d{4}-\d{2}-\d{2}T\d{2}", text):
             raise ValueError
     except ValueError:
-        raise UsageError(f"{text!r} is not a time", "write 2026-11-01 or 2026-11-01T06:00Z") from None
+        raise UsageError(
+            f"{text!r} is not a time", "write 2026-11-01 or 2026-11-01T06:00Z"
+        ) from None
     return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -1,0 +1,236 @@
+"""The ledger: Delta Lake tables on a local folder or an object store.
+
+A writer replaces the rows of a window of days and of one source in one transaction. Readers see
+the state before or after it, never between. Two writers of different partitions both land; of two
+writers of the same partition one wins whole and the other gets a ``ConflictError``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from deltalake import DeltaTable, Schema, write_deltalake
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+
+from ledger.errors import AccessError, ConflictError, LedgerError, SourceError
+from ledger.schema import TABLES, Table
+from ledger.window import Window
+
+
+class Ledger:
+    """A set of Delta tables under one root.
+
+    Args:
+        uri: Folder or object-store prefix (``s3://bucket/prefix``, ``gs://``, ``az://``).
+        storage_options: Credentials and endpoint for the object store; the environment's
+            (``AWS_*`` and so on) where absent.
+    """
+
+    def __init__(self, uri: str, storage_options: Mapping[str, str] | None = None) -> None:
+        self.uri = uri.rstrip("/")
+        self._options = dict(storage_options or {}) or None
+
+    @classmethod
+    def open(
+        cls, uri: str, storage_options: Mapping[str, str] | None = None, *, create: bool = False
+    ) -> Ledger:
+        """Open a ledger; with ``create`` it need not exist yet.
+
+        Raises:
+            LedgerError: There is no ledger at that place.
+        """
+        ledger = cls(uri, storage_options)
+        if not create and not ledger.exists():
+            raise LedgerError(f"no ledger at {uri}", "close a day first: runbill run")
+        if create and "://" not in uri:
+            _make_folder(uri)
+        return ledger
+
+    def exists(self) -> bool:
+        """Whether any table has been written."""
+        return any(self._exists(TABLES[name]) for name in ("closes", "costs_daily", "charges"))
+
+    def location(self, table: Table) -> str:
+        """URI of a table, for other engines."""
+        return f"{self.uri}/{table.name}"
+
+    def scan(
+        self, table: Table, window: Window | None = None, source: str | None = None
+    ) -> pl.LazyFrame:
+        """Rows of a table, pruned to the days that the window touches and to one source.
+
+        Returns:
+            A lazy frame with the table's columns in order; empty if nothing was written yet.
+        """
+        opened = self._table(table)
+        if opened is None:
+            return table.empty().lazy()
+        rows = pl.scan_delta(opened)
+        if window is not None:
+            days = list(window.days())
+            rows = rows.filter(pl.col("day").is_between(days[0], days[-1]))
+        if source is not None and table.source_column:
+            rows = rows.filter(pl.col(table.source_column) == source)
+        return rows.select(list(table.columns))
+
+    def days(self, table: Table) -> list[date]:
+        """The days that a table holds rows of, in order."""
+        opened = self._table(table)
+        if opened is None:
+            return []
+        return sorted({date.fromisoformat(p["day"]) for p in opened.partitions()})
+
+    def replace(
+        self,
+        table: Table,
+        frame: pl.DataFrame,
+        window: Window,
+        source: str | None = None,
+        *,
+        stage: str | None = None,
+    ) -> None:
+        """Replace the rows of the window's days (and source, and stage) in one transaction.
+
+        An empty frame empties the partition: call this only for what was really read.
+
+        Args:
+            table: The table.
+            frame: Its rows, without the source column if ``source`` is given.
+            window: Whole UTC days.
+            source: The source whose rows are replaced; required where the table has a source.
+            stage: The stage, for ``closes``.
+
+        Raises:
+            LedgerError: The frame does not fit the table or holds rows outside the partition.
+            ConflictError: Another writer replaced the same partition at the same time.
+        """
+        if not window.whole_days:
+            raise LedgerError(f"{table.name}: {window} is not made of whole days")
+        fixed = {}
+        if table.source_column:
+            if source is None:
+                raise LedgerError(f"{table.name}: a source is needed to replace its rows")
+            fixed[table.source_column] = source
+        if stage is not None:
+            fixed["stage"] = stage
+        rows = conform(table, frame.with_columns(pl.lit(v).alias(k) for k, v in fixed.items()))
+        days = list(window.days())
+        if not rows["day"].is_between(days[0], days[-1]).all():
+            raise LedgerError(f"{table.name}: a row lies outside {window}")
+        self._commit(table, rows, _predicate(days[0], days[-1], fixed))
+
+    def history(self, table: Table) -> list[dict[str, Any]]:
+        """The commits of a table, newest first."""
+        opened = self._table(table)
+        return opened.history() if opened else []
+
+    def _commit(self, table: Table, rows: pl.DataFrame, predicate: str) -> None:
+        target = self._create(table)
+        with _reported(self.uri):
+            try:
+                # Partitions are disjoint, so a writer of another day or source never conflicts.
+                write_deltalake(target, rows, mode="overwrite", predicate=predicate)
+            except CommitFailedError as error:
+                raise ConflictError(
+                    f"another run replaced {table.name} ({predicate}) at the same time",
+                    "its rows stand; run again to replace them",
+                ) from error
+
+    def _create(self, table: Table) -> DeltaTable:
+        opened = self._table(table)
+        if opened is not None:
+            return opened
+        with _reported(self.uri):
+            DeltaTable.create(
+                self.location(table),
+                schema=_delta_schema(table),
+                mode="ignore",
+                partition_by=list(table.partition),
+                storage_options=self._options,
+            )
+            return DeltaTable(self.location(table), storage_options=self._options)
+
+    def _exists(self, table: Table) -> bool:
+        return self._table(table) is not None
+
+    def _table(self, table: Table) -> DeltaTable | None:
+        with _reported(self.uri):
+            try:
+                return DeltaTable(self.location(table), storage_options=self._options)
+            except TableNotFoundError:
+                return None
+
+
+def conform(table: Table, frame: pl.DataFrame) -> pl.DataFrame:
+    """The frame with exactly the table's columns, sorted so that equal rows make equal files.
+
+    Columns that may be null are added where they lack.
+
+    Raises:
+        LedgerError: A column is unknown, has another type, or lacks a value it must have.
+    """
+    unknown = [name for name in frame.columns if name not in table.columns]
+    if unknown:
+        raise LedgerError(f"{table.name}: unknown columns {', '.join(unknown)}")
+    needed = [name for name, column in table.columns.items() if column.required]
+    if lacking := [name for name in needed if name not in frame.columns]:
+        raise LedgerError(f"{table.name}: columns {', '.join(lacking)} are missing")
+    for name, dtype in frame.schema.items():
+        if dtype not in (table.columns[name].dtype, pl.Null):
+            raise LedgerError(
+                f"{table.name}.{name} is {dtype}, the table holds {table.columns[name].dtype}"
+            )
+    holes = [name for name in needed if frame[name].null_count()]
+    if holes:
+        raise LedgerError(f"{table.name}: {', '.join(holes)} must not be null")
+    rows = frame.select(
+        (
+            pl.col(name).cast(column.dtype)
+            if name in frame.columns
+            else pl.lit(None, dtype=column.dtype)
+        ).alias(name)
+        for name, column in table.columns.items()
+    )
+    return rows.sort([*table.partition, *table.key], nulls_last=True, maintain_order=True)
+
+
+def _predicate(first: date, last: date, fixed: Mapping[str, str]) -> str:
+    quoted = {name: value.replace("'", "''") for name, value in fixed.items()}
+    equal = [f"{name} = '{value}'" for name, value in quoted.items()]
+    return " AND ".join([f"day >= '{first}'", f"day <= '{last}'", *equal])
+
+
+def _delta_schema(table: Table) -> Schema:
+    return Schema.from_arrow(pl.Schema(table.schema))
+
+
+def _make_folder(uri: str) -> None:
+    try:
+        Path(uri).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LedgerError(f"cannot create the ledger folder {uri}: {error.strerror}") from error
+
+
+@contextmanager
+def _reported(uri: str) -> Iterator[None]:
+    """Turn the store's own errors into one line that names the ledger."""
+    try:
+        yield
+    except TableNotFoundError:
+        raise
+    except (DeltaError, OSError) as error:
+        lines = [line.strip(" \x1b[31m↳0") for line in str(error).splitlines() if line.strip()]
+        text = ": ".join(lines[:1] + lines[-1:] if len(lines) > 1 else lines) or repr(error)
+        if any(word in str(error) for word in ("403", "401", "AccessDenied", "InvalidAccessKey")):
+            raise AccessError(
+                f"the ledger {uri} refuses access: {text}", "grant read and write on its prefix"
+            ) from error
+        raise SourceError(
+            f"the ledger {uri} cannot be read or written: {text}",
+            "check its place, credentials and endpoint",
+        ) from error
