@@ -63,16 +63,24 @@ class Collector(Protocol):
     """
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """``kind/name``, as the rows name their source."""
+        ...
 
     @property
-    def required(self) -> bool: ...
+    def required(self) -> bool:
+        """Whether a gap here makes the run end with exit code 3."""
+        ...
 
     @property
-    def snapshot(self) -> bool: ...
+    def snapshot(self) -> bool:
+        """Whether it only knows the present."""
+        ...
 
     @property
-    def permissions(self) -> Permissions: ...
+    def permissions(self) -> Permissions:
+        """What it reads."""
+        ...
 
     def collect(self, window: Window) -> Facts:
         """Read the facts of a window of whole UTC days."""
