@@ -1,0 +1,198 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, date, datetime
+from pathlib import Path
+from threading import Barrier
+
+import polars as pl
+import pytest
+from deltalake import DeltaTable
+
+from ledger.errors import ConflictError, LedgerError, SourceError
+from ledger.schema import CLOSES, COSTS, MONEY, PRICES, TABLES, TIME, Table
+from ledger.store import Ledger
+from ledger.window import Window
+
+FIRST, SECOND = date(2026, 11, 1), date(2026, 11, 2)
+
+
+def prices(day: date, *values: str) -> pl.DataFrame:
+    start = datetime(day.year, day.month, day.day, tzinfo=UTC)
+    return pl.DataFrame(
+        {
+            "day": day,
+            "resource": "gpu",
+            "currency": "USD",
+            "start": start,
+            "end": start,
+            "price_per_hour": list(values),
+        },
+    ).with_columns(pl.col("start", "end").cast(TIME), pl.col("price_per_hour").cast(MONEY))
+
+
+def held(ledger: Ledger) -> list[tuple[date, str, str]]:
+    rows = ledger.scan(PRICES).select("day", "source", pl.col("price_per_hour").cast(pl.Float64))
+    return [(d, s, f"{p:g}") for d, s, p in rows.collect().sort(pl.all()).iter_rows()]
+
+
+@pytest.fixture(params=["folder", "s3"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A local folder and an object store: the same tests hold for both."""
+    if request.param == "folder":
+        return str(tmp_path / "ledger")
+    bucket: str = request.getfixturevalue("s3")
+    return f"{bucket}/books"
+
+
+def test_a_ledger_that_is_not_there_is_named(place: str) -> None:
+    with pytest.raises(LedgerError, match="no ledger at") as caught:
+        Ledger.open(place)
+    assert caught.value.exit_code == 2
+    assert "runbill run" in str(caught.value)
+
+
+def test_a_table_without_rows_still_has_its_columns(place: str) -> None:
+    ledger = Ledger.open(place, create=True)
+    for table in TABLES.values():
+        assert ledger.scan(table).collect_schema() == table.schema
+        assert ledger.days(table) == []
+
+
+def test_replace_touches_its_own_days_and_source_only(place: str) -> None:
+    ledger = Ledger.open(place, create=True)
+    for day in (FIRST, SECOND):
+        ledger.replace(PRICES, prices(day, "1", "2"), Window.of_day(day), "a/x")
+    ledger.replace(PRICES, prices(FIRST, "7"), Window.of_day(FIRST), "it's b")
+    ledger.replace(PRICES, prices(FIRST, "3"), Window.of_day(FIRST), "a/x")
+    assert held(ledger) == [
+        (FIRST, "a/x", "3"), (FIRST, "it's b", "7"), (SECOND, "a/x", "1"), (SECOND, "a/x", "2"),
+    ]  # fmt: skip
+    assert ledger.days(PRICES) == [FIRST, SECOND]
+    assert ledger.scan(PRICES, Window.of_day(SECOND), "a/x").collect().height == 2
+
+
+def test_replacing_twice_leaves_the_same_rows(place: str) -> None:
+    ledger = Ledger.open(place, create=True)
+    for _ in range(2):
+        ledger.replace(PRICES, prices(FIRST, "2", "1"), Window.of_day(FIRST), "a")
+    assert held(ledger) == [(FIRST, "a", "1"), (FIRST, "a", "2")]
+
+
+def test_an_empty_frame_empties_the_partition_and_no_other(place: str) -> None:
+    ledger = Ledger.open(place, create=True)
+    for day in (FIRST, SECOND):
+        ledger.replace(PRICES, prices(day, "1"), Window.of_day(day), "a")
+    ledger.replace(PRICES, prices(FIRST), Window.of_day(FIRST), "a")
+    assert held(ledger) == [(SECOND, "a", "1")]
+
+
+def test_one_transaction_replaces_many_days(place: str) -> None:
+    ledger = Ledger.open(place, create=True)
+    ledger.replace(PRICES, prices(SECOND, "9"), Window.of_day(SECOND), "a")
+    both = pl.concat([prices(FIRST, "1"), prices(SECOND, "2")])
+    ledger.replace(PRICES, both, Window.of_days(FIRST, SECOND), "a")
+    assert held(ledger) == [(FIRST, "a", "1"), (SECOND, "a", "2")]
+
+
+def test_stages_of_one_source_are_replaced_apart(place: str) -> None:
+    ledger = Ledger.open(place, create=True)
+    row = pl.DataFrame({"day": [FIRST], "status": ["closed"]})
+    for stage in ("collect", "attribute", "collect"):
+        ledger.replace(CLOSES, row, Window.of_day(FIRST), "x", stage=stage)
+    stages = ledger.scan(CLOSES).collect()["stage"]
+    assert sorted(stages) == ["attribute", "collect"]
+
+
+def test_money_survives_to_the_last_digit(place: str) -> None:
+    ledger = Ledger.open(place, create=True)
+    text = "12345678901234567890123456.123456789012"
+    ledger.replace(PRICES, prices(FIRST, text), Window.of_day(FIRST), "a")
+    assert str(ledger.scan(PRICES).collect()["price_per_hour"].item()) == text
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (lambda f: f.with_columns(extra=1), "unknown columns extra"),
+        (lambda f: f.drop("resource"), "columns resource are missing"),
+        (lambda f: f.with_columns(currency=pl.lit(None, pl.String)), "currency must not be null"),
+        (lambda f: f.with_columns(price_per_hour=pl.lit(1.5)), "price_per_hour is Float64"),
+        (lambda f: f.with_columns(day=pl.lit(SECOND)), "lies outside"),
+    ],
+)
+def test_a_frame_that_does_not_fit_is_refused_whole(
+    tmp_path: Path, change: Callable[[pl.DataFrame], pl.DataFrame], complaint: str
+) -> None:
+    ledger = Ledger.open(str(tmp_path), create=True)
+    ledger.replace(PRICES, prices(FIRST, "1"), Window.of_day(FIRST), "a")
+    with pytest.raises(LedgerError, match=complaint):
+        ledger.replace(PRICES, change(prices(FIRST, "2")), Window.of_day(FIRST), "a")
+    assert held(ledger) == [(FIRST, "a", "1")]
+
+
+def test_a_part_of_a_day_cannot_be_replaced(tmp_path: Path) -> None:
+    window = Window(datetime(2026, 11, 1, 6, tzinfo=UTC), datetime(2026, 11, 2, tzinfo=UTC))
+    with pytest.raises(LedgerError, match="whole days"):
+        Ledger.open(str(tmp_path), create=True).replace(COSTS, COSTS.empty(), window)
+
+
+def at_once(place: str, monkeypatch: pytest.MonkeyPatch, *frames: pl.DataFrame) -> list[bool]:
+    """Let one writer per frame commit after all have read the same version; who landed?"""
+    together = Barrier(len(frames))
+    create = Ledger._create
+
+    def create_together(self: Ledger, table: Table) -> DeltaTable:
+        opened = create(self, table)
+        together.wait(timeout=60)
+        return opened
+
+    monkeypatch.setattr(Ledger, "_create", create_together)
+
+    def land(frame: pl.DataFrame) -> bool:
+        day = frame["day"][0]
+        try:
+            Ledger.open(place).replace(PRICES, frame, Window.of_day(day), "a")
+        except ConflictError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(len(frames)) as pool:
+        return list(pool.map(land, frames))
+
+
+def test_two_writers_of_different_days_both_land(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = Ledger.open(place, create=True)
+    ledger.replace(PRICES, prices(FIRST, "0"), Window.of_day(FIRST), "a")
+    ledger.replace(CLOSES, CLOSES.empty(), Window.of_day(FIRST), "a", stage="collect")
+    monkeypatch.setattr(Ledger, "exists", lambda _: True)
+    landed = at_once(place, monkeypatch, prices(FIRST, "1"), prices(SECOND, "2"))
+    assert landed == [True, True]
+    assert held(ledger) == [(FIRST, "a", "1"), (SECOND, "a", "2")]
+
+
+def test_two_writers_of_one_day_leave_one_winner_whole(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = Ledger.open(place, create=True)
+    ledger.replace(PRICES, prices(FIRST, "0"), Window.of_day(FIRST), "a")
+    monkeypatch.setattr(Ledger, "exists", lambda _: True)
+    landed = at_once(place, monkeypatch, prices(FIRST, "1", "1"), prices(FIRST, "2", "2"))
+    assert sorted(landed) == [False, True]
+    winner = "1" if landed[0] else "2"
+    assert held(ledger) == [(FIRST, "a", winner)] * 2
+
+
+def test_a_store_that_does_not_answer_is_one_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    options = {
+        "AWS_ENDPOINT_URL": "http://127.0.0.1:1", "AWS_ALLOW_HTTP": "true", "max_retries": "0",
+        "AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x", "AWS_REGION": "us-east-1",
+    }  # fmt: skip
+    with pytest.raises(SourceError, match="cannot be read or written") as caught:
+        Ledger.open("s3://nobody/home", options)
+    assert "\n" not in str(caught.value)
