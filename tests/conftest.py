@@ -69,7 +69,7 @@ def _wait_until_open(port: int, server: subprocess.Popen[bytes]) -> None:
 
 
 @pytest.fixture
-def s3(moto_server: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def s3(moto_server: str, monkeypatch: pytest.MonkeyPatch) -> str:
     """A new bucket's ``s3://`` URI; boto3, polars and delta-rs find the server by environment."""
     for name, value in {
         "AWS_ENDPOINT_URL": moto_server,
@@ -84,4 +84,4 @@ def s3(moto_server: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
     bucket = f"bucket-{uuid.uuid4().hex[:12]}"
     boto3.client("s3").create_bucket(Bucket=bucket)
-    yield f"s3://{bucket}"
+    return f"s3://{bucket}"
