@@ -1,0 +1,49 @@
+"""Kubernetes: pods, nodes and owners, from the live API or from `kubectl get -o json` dumps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from collector.kubernetes.collect import KubernetesCollector
+from collector.kubernetes.dump import DumpReader
+from collector.kubernetes.live import LiveReader
+from ledger.errors import SettingsError
+from ledger.settings import Cluster, resolve_path
+
+__all__ = ["KubernetesCollector", "from_settings"]
+
+
+def from_settings(cluster: Cluster, base: Path) -> KubernetesCollector:
+    """The collector of a cluster.
+
+    Args:
+        cluster: Its block of the settings, with a ``kubernetes`` source.
+        base: Folder that relative paths refer to.
+
+    Raises:
+        SettingsError: The cluster has no ``kubernetes`` block, or its dump is no local path.
+    """
+    source = cluster.kubernetes
+    if source is None:
+        raise SettingsError(f"cluster {cluster.name} has no kubernetes block")
+    if source.dump is None:
+        return KubernetesCollector(
+            cluster.name,
+            LiveReader(source, base),
+            snapshot=True,
+            annotations=source.annotations,
+            required=source.required,
+        )
+    path = resolve_path(source.dump, base)
+    if "://" in path:
+        raise SettingsError(
+            f"cluster {cluster.name}: the dump {path} is no local path",
+            "copy the dump to this machine",
+        )
+    return KubernetesCollector(
+        cluster.name,
+        DumpReader(Path(path)),
+        snapshot=False,
+        annotations=source.annotations,
+        required=source.required,
+    )

@@ -1,0 +1,165 @@
+"""HTTP to an API server: authentication by the official client, retries by one rule.
+
+The official client is used for what it is best at (kubeconfig, exec plugins, TLS, tokens). Its
+models are not: they take seconds to load a large list and refuse it whole for one odd field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import urlencode
+
+import stamina
+
+from ledger.errors import SourceError
+from ledger.settings import KubernetesSource, resolve_path
+
+TIMEOUT = (5.0, 60.0)  # seconds to connect, and between two reads
+ATTEMPTS = 5
+LONGEST_WAIT = 30.0  # seconds; a server that asks for more is taken at its word only so far
+PATIENCE = 180.0  # seconds for all attempts of one request
+
+
+class ApiError(Exception):
+    """A request that failed for good.
+
+    Args:
+        status: HTTP status; 0 if there was no answer.
+        message: Why, in one line.
+    """
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class _Transient(ApiError):
+    """A request that may succeed if it is made again."""
+
+    def __init__(self, status: int, message: str, wait: float | None = None) -> None:
+        super().__init__(status, message)
+        self.wait = wait
+
+
+def _again(error: Exception) -> bool | float:
+    """Whether to try again, or after how many seconds (the server's own word)."""
+    if not isinstance(error, _Transient):
+        return False
+    return True if error.wait is None else error.wait
+
+
+class Api:
+    """Read access to one API server.
+
+    Args:
+        source: The settings' block, with one of context, kubeconfig, in_cluster or server.
+        base: Folder that a relative kubeconfig path refers to.
+
+    Raises:
+        SourceError: The kubeconfig or the service account cannot be used.
+    """
+
+    def __init__(self, source: KubernetesSource, base: Path) -> None:
+        # Half a second of imports that a run on dumps does not need.
+        from kubernetes.client.api_client import ApiClient
+
+        self._client = ApiClient(_configuration(source, base))
+        self.clock: datetime | None = None
+
+    def __enter__(self) -> Self:
+        """The server itself; its connections are closed at the end of the block."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close all connections."""
+        self._client.close()
+
+    @property
+    def host(self) -> str:
+        """Base URL of the server."""
+        return str(self._client.configuration.host)
+
+    def get(self, path: str, query: Mapping[str, str | int] | None = None) -> bytes:
+        """The body of a GET; the server's clock is kept in ``clock``.
+
+        Retries no answer, 429 and 5xx, up to ``ATTEMPTS`` times, and waits as long as
+        ``Retry-After`` says (at most ``LONGEST_WAIT`` seconds).
+
+        Raises:
+            ApiError: The answer is not 2xx, or there is none.
+        """
+        url = f"{path}?{urlencode(query)}" if query else path
+        for attempt in stamina.retry_context(on=_again, attempts=ATTEMPTS, timeout=PATIENCE):
+            with attempt:
+                return self._once(url)
+        raise AssertionError("the last attempt returns or raises")
+
+    def _once(self, url: str) -> bytes:
+        from kubernetes.client.exceptions import ApiException
+        from urllib3.exceptions import HTTPError
+
+        client: Any = self._client
+        request = client.param_serialize(
+            "GET",
+            url,
+            header_params={"Accept": "application/json"},
+            query_params=[],
+            auth_settings=["BearerToken"],
+        )
+        try:
+            answer = client.call_api(*request, _request_timeout=TIMEOUT)
+            body: bytes = answer.read()
+        except ApiException as error:  # a TLS failure: the certificate will not change
+            raise ApiError(0, f"{self.host}: {_line(error.reason)}") from error
+        except (HTTPError, OSError) as error:
+            raise _Transient(0, f"{self.host}: {_line(error)}") from error
+        self._note_clock(answer.headers.get("Date"))
+        if 200 <= answer.status <= 299:
+            return body
+        message = f"{url.partition('?')[0]} answered {answer.status} {answer.reason}"
+        if answer.status == 429 or answer.status >= 500:
+            raise _Transient(answer.status, message, _wait(answer.headers.get("Retry-After")))
+        raise ApiError(answer.status, message)
+
+    def _note_clock(self, date: str | None) -> None:
+        try:
+            self.clock = parsedate_to_datetime(date or "").astimezone(UTC)
+        except ValueError:
+            self.clock = datetime.now(UTC)
+
+
+def _configuration(source: KubernetesSource, base: Path) -> Any:  # noqa: ANN401 - untyped library
+    from kubernetes import config
+    from kubernetes.client.configuration import Configuration
+
+    settings = Configuration()
+    try:
+        if source.in_cluster:
+            config.load_incluster_config(settings)
+        elif source.server:
+            settings.host = source.server.rstrip("/")
+        else:
+            path = resolve_path(source.kubeconfig, base) if source.kubeconfig else None
+            config.load_kube_config(path, source.context, settings, persist_config=False)
+    except (config.ConfigException, OSError, ValueError) as error:
+        raise SourceError(
+            f"cannot log in to the cluster: {_line(error)}",
+            "check context and kubeconfig, or in_cluster",
+        ) from error
+    settings.retries = False  # retries are ours: two layers of them would multiply
+    return settings
+
+
+def _wait(retry_after: str | None) -> float | None:
+    if retry_after and retry_after.isascii() and retry_after.isdigit():
+        return min(float(retry_after[:6]), LONGEST_WAIT)
+    return None
+
+
+def _line(error: object) -> str:
+    """An error's text on one line; the client likes to write several."""
+    return " ".join(str(error).split())[:300] or type(error).__name__

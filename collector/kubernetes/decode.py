@@ -1,0 +1,49 @@
+"""From bytes to objects, one at a time, so that a broken one costs only itself."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import msgspec
+
+from collector.kubernetes.kinds import Kind
+from collector.kubernetes.objects import Document, Object
+from collector.kubernetes.rejects import Rejected
+
+_DOCUMENT = msgspec.json.Decoder(Document)
+
+
+@lru_cache
+def _decoder(form: type[Object]) -> msgspec.json.Decoder[Object]:
+    return msgspec.json.Decoder(form)
+
+
+def document(raw: bytes | msgspec.Raw) -> Document:
+    """The envelope of a list or object.
+
+    Raises:
+        msgspec.MsgspecError, UnicodeDecodeError: It is no JSON, or no Kubernetes object.
+    """
+    return _DOCUMENT.decode(raw)
+
+
+def decode(kind: Kind, raw: bytes | msgspec.Raw) -> Object:
+    """One object of a kind.
+
+    Raises:
+        Rejected: ``bad_object`` if its form is not that of the kind, ``no_uid`` for a pod without.
+    """
+    try:
+        found = _decoder(kind.form).decode(raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise Rejected("bad_object", f"{kind.name} {_name(raw)}: {error}") from None
+    if kind.name == "Pod" and not found.metadata.uid:
+        raise Rejected("no_uid", found.place)
+    return found
+
+
+def _name(raw: bytes | msgspec.Raw) -> str:
+    try:
+        return _decoder(Object).decode(raw).place
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return "without readable metadata"

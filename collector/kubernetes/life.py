@@ -1,0 +1,276 @@
+"""The life of a pod by the API's own times.
+
+A pod holds what it asked for from its binding (condition PodScheduled) until it has finished. It
+is *running* while any of its containers runs, else *held* with the reason. Native sidecars and
+init containers do not make it run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from collector.kubernetes.objects import Condition, ContainerState, ContainerStatus, Pod
+from collector.kubernetes.rejects import Rejected
+from collector.kubernetes.times import OPEN, SKEW, moment
+
+_STARTING = ("ContainerCreating", "PodInitializing")
+_BACK_OFF = "CrashLoopBackOff"
+_MIRROR = "kubernetes.io/config.mirror"
+
+
+@dataclass(frozen=True)
+class Span:
+    """A part of a life in one state; ``end`` is ``OPEN`` while it lasts."""
+
+    start: datetime
+    end: datetime
+    running: bool
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Life:
+    """A pod's life.
+
+    Args:
+        bound_at: When it took its place on a node; None if it never did.
+        finished_at: When it gave it back; None if it has not, or if the API does not know.
+        spans: Its parts in order, without holes.
+        end_unknown: It is over, but nothing says since when; then there are no spans.
+    """
+
+    bound_at: datetime | None
+    finished_at: datetime | None
+    spans: tuple[Span, ...]
+    end_unknown: bool = False
+
+
+def life(pod: Pod, now: datetime | None = None) -> Life:
+    """Read the life of a pod.
+
+    Args:
+        pod: The pod.
+        now: The present of the API server; None if unknown (a dump).
+
+    Raises:
+        Rejected: ``bad_date`` or ``clock``: its times cannot be true.
+    """
+    times = _Times(pod, now)
+    over = _is_over(pod)
+    finished = times.finished() if over else None
+    if not pod.spec.node_name:
+        return Life(None, finished, _queue(pod, times, finished, over))
+    bound = times.bound()
+    if over and finished is None:
+        return Life(bound, None, (), end_unknown=True)
+    if finished is not None:
+        finished = _not_before(bound, finished, "finished before it was bound")
+    end = finished or OPEN
+    runs = [
+        (_not_before(bound, start, "started before it was bound"), stop)
+        for start, stop in times.runs(end)
+    ]
+    return Life(bound, finished, tuple(_spans(pod, bound, end, runs)))
+
+
+class _Times:
+    """The times of a pod, each checked as it is read."""
+
+    def __init__(self, pod: Pod, now: datetime | None) -> None:
+        self._pod = pod
+        self._now = now
+        self.created = self._read(pod.metadata.creation_timestamp)
+
+    def _read(self, text: str | None) -> datetime | None:
+        return moment(text, self._now)
+
+    def condition(self, kind: str) -> datetime | None:
+        """When a condition became true; None if it is not, or not known since when."""
+        found = _condition(self._pod, kind)
+        return self._read(found.last_transition_time) if found and found.status == "True" else None
+
+    def bound(self) -> datetime:
+        """When the pod took its node.
+
+        Raises:
+            Rejected: No time says so, or it was bound before it was created.
+        """
+        bound = (
+            self.condition("PodScheduled")
+            or self._read(self._pod.status.start_time)
+            or self.created
+        )
+        if bound is None:
+            raise Rejected("bad_date", "no time says when it was bound")
+        if _MIRROR in (self._pod.metadata.annotations or {}):
+            # A static pod may run before the API server even knows it.
+            return min((start for start, _ in self.runs(OPEN)), default=bound)
+        return _not_before(self.created or bound, bound, "bound before it was created")
+
+    def finished(self) -> datetime | None:
+        """The last moment at which any container ended, or the last word on a pod without."""
+        statuses = (*_apps(self._pod), *(self._pod.status.init_container_statuses or ()))
+        ends = [
+            self._read(status.state.terminated.finished_at)
+            for status in statuses
+            if status.state and status.state.terminated
+        ]
+        known = [end for end in ends if end]
+        if known and all(_ended(status) for status in _apps(self._pod)):
+            return max(known)
+        # Evicted, or lost with its node: the kubelet's last change of a condition has to do.
+        changes = [
+            self._read(item.last_transition_time)
+            for item in self._pod.status.conditions or ()
+            if item.type in ("DisruptionTarget", "Ready", "ContainersReady")
+        ]
+        return max((*known, *(change for change in changes if change)), default=None)
+
+    def runs(self, end: datetime) -> list[tuple[datetime, datetime]]:
+        """Intervals in which a container ran, as far as the API still knows them; sorted."""
+        return sorted(run for status in _apps(self._pod) for run in self._runs_of(status, end))
+
+    def _runs_of(
+        self, status: ContainerStatus, end: datetime
+    ) -> Iterator[tuple[datetime, datetime]]:
+        known = [
+            run
+            for state in (status.last_state, status.state)
+            if state
+            for run in self._run(state, end)
+        ]
+        if status.restart_count > 1 and known and not _waiting(status):
+            # The API keeps one earlier run. A container that has come through its restarts is
+            # taken to have run since the pod was initialised.
+            first = self.condition("Initialized")
+            known[0] = (min(known[0][0], first or known[0][0]), known[0][1])
+        yield from known
+
+    def _run(self, state: ContainerState, end: datetime) -> Iterator[tuple[datetime, datetime]]:
+        if state.terminated and (start := self._read(state.terminated.started_at)):
+            stop = self._read(state.terminated.finished_at) or start
+            if stop < start:
+                raise Rejected("clock", f"a container finished at {stop:%FT%TZ}, before its start")
+            yield start, min(stop, end)
+        if state.running and (start := self._read(state.running.started_at)):
+            yield start, end
+
+
+def _queue(pod: Pod, times: _Times, finished: datetime | None, over: bool) -> tuple[Span, ...]:
+    """The time of a pod without a node: it waits, and costs nothing."""
+    if times.created is None or (over and finished is None):
+        return ()
+    scheduled = _condition(pod, "PodScheduled")
+    reason = (scheduled.reason if scheduled else None) or "Pending"
+    return (Span(times.created, finished or OPEN, False, reason),)
+
+
+def _spans(
+    pod: Pod, bound: datetime, end: datetime, runs: Iterable[tuple[datetime, datetime]]
+) -> Iterator[Span]:
+    """The runs, and what lies before, between and after them as held."""
+    at, started = bound, False
+    for start, stop in _merged(runs):
+        if start > at:
+            yield Span(at, start, False, _BACK_OFF if started else _before_start(pod))
+        yield Span(start, stop, True)
+        at, started = stop, True
+    if at < end:
+        yield Span(at, end, False, _after_end(pod) if started else _not_started(pod))
+
+
+def _merged(runs: Iterable[tuple[datetime, datetime]]) -> list[tuple[datetime, datetime]]:
+    merged: list[tuple[datetime, datetime]] = []
+    for start, stop in sorted(runs):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], stop))
+        elif stop > start:
+            merged.append((start, stop))
+    return merged
+
+
+def _before_start(pod: Pod) -> str:
+    """Why a pod was held that has started since; the kubelet's own words for that time."""
+    if any(status.restart_count > 1 and _waiting(status) for status in _apps(pod)):
+        return _BACK_OFF
+    return "PodInitializing" if pod.spec.init_containers else "ContainerCreating"
+
+
+def _not_started(pod: Pod) -> str:
+    return (
+        _waiting_reason(pod)
+        or pod.status.reason
+        or _ending(pod)
+        or _terminated_reason(pod)
+        or _before_start(pod)
+    )
+
+
+def _after_end(pod: Pod) -> str:
+    return _ending(pod) or _waiting_reason(pod) or _terminated_reason(pod) or "Terminated"
+
+
+def _ending(pod: Pod) -> str | None:
+    return "Terminating" if pod.metadata.deletion_timestamp else None
+
+
+def _waiting_reason(pod: Pod) -> str | None:
+    """Why containers wait; the reason that says more than "starting" wins."""
+    statuses = (*(pod.status.init_container_statuses or ()), *_apps(pod))
+    reasons = [
+        status.state.waiting.reason
+        for status in statuses
+        if status.state and status.state.waiting and status.state.waiting.reason
+    ]
+    return next(
+        (reason for reason in reasons if reason not in _STARTING), reasons[-1] if reasons else None
+    )
+
+
+def _terminated_reason(pod: Pod) -> str | None:
+    statuses = (*_apps(pod), *(pod.status.init_container_statuses or ()))
+    return next(
+        (
+            status.state.terminated.reason
+            for status in statuses
+            if status.state and status.state.terminated and status.state.terminated.reason
+        ),
+        None,
+    )
+
+
+def _is_over(pod: Pod) -> bool:
+    """Terminal, or being deleted with every container already gone."""
+    if pod.status.phase in ("Succeeded", "Failed"):
+        return True
+    apps = _apps(pod)
+    return bool(pod.metadata.deletion_timestamp and apps and all(map(_ended, apps)))
+
+
+def _ended(status: ContainerStatus) -> bool:
+    return bool(status.state and status.state.terminated)
+
+
+def _waiting(status: ContainerStatus) -> bool:
+    return bool(status.state and status.state.waiting)
+
+
+def _apps(pod: Pod) -> list[ContainerStatus]:
+    return pod.status.container_statuses or []
+
+
+def _condition(pod: Pod, kind: str) -> Condition | None:
+    return next((item for item in pod.status.conditions or () if item.type == kind), None)
+
+
+def _not_before(first: datetime, then: datetime, what: str) -> datetime:
+    """The later time, if it is out of order by no more than two clocks may differ.
+
+    Raises:
+        Rejected: ``clock``.
+    """
+    if then < first - SKEW:
+        raise Rejected("clock", f"{what} ({then:%FT%TZ} < {first:%FT%TZ})")
+    return max(first, then)

@@ -1,0 +1,143 @@
+"""Rows of the table ``workloads``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from fractions import Fraction
+
+from collector.kubernetes.demand import cards, effective_request
+from collector.kubernetes.frames import Row, canonical, days_of
+from collector.kubernetes.life import Life
+from collector.kubernetes.objects import Pod
+from collector.kubernetes.owners import Ownership, role
+from collector.kubernetes.quantities import milli, whole
+from collector.kubernetes.rejects import Rejected
+from ledger.window import Window
+
+# Last parts of annotation keys that are kept whatever their prefix.
+ANNOTATIONS = frozenset(
+    {
+        "experiment",
+        "owner",
+        "pipeline",
+        "model-version",
+        "model_version",
+        "project",
+        "phase",
+        "gpu-fraction",
+        "gpu-memory",
+        "gpu-fraction-num-devices",
+    }
+)
+# Variables that name a run; no other variable is ever kept.
+ENVIRONMENT = frozenset(
+    {
+        "WANDB_RUN_GROUP",
+        "WANDB_RUN_ID",
+        "WANDB_PROJECT",
+        "WANDB_ENTITY",
+        "WANDB_NAME",
+        "WANDB_USERNAME",
+        "MLFLOW_EXPERIMENT_NAME",
+        "MLFLOW_RUN_ID",
+        "MLFLOW_EXPERIMENT_ID",
+        "RAY_JOB_SUBMISSION_ID",
+    }
+)
+
+
+def workload_rows(facts: Row, life: Life, window: Window) -> Iterator[Row]:
+    """A pod's days: one row per day and span of its life.
+
+    Args:
+        facts: What does not change over the life, from ``pod_facts``.
+        life: The life.
+        window: The days asked for; rows are clipped to them.
+    """
+    for span in life.spans:
+        state = "running" if span.running else "held"
+        for day, start, end in days_of(span.start, span.end, window):
+            yield {
+                **facts,
+                "day": day,
+                "start": start,
+                "end": end,
+                "state": state,
+                "reason": span.reason,
+                "bound_at": life.bound_at,
+                "finished_at": life.finished_at,
+            }
+
+
+def pod_facts(
+    pod: Pod,
+    cluster: str,
+    request: Mapping[str, Fraction],
+    ownership: Ownership,
+    keep: Sequence[str] = (),
+) -> Row:
+    """The columns of a pod that do not depend on time.
+
+    Args:
+        pod: The pod.
+        cluster: The cluster's name in the settings.
+        request: Its effective request, from ``pod_request``.
+        ownership: Its owners.
+        keep: Globs of further annotation keys to keep.
+    """
+    card, count, _ = cards(request)
+    root = ownership.root
+    return {
+        "cluster": cluster,
+        "uid": pod.metadata.uid,
+        "pod": pod.metadata.name,
+        "namespace": pod.metadata.namespace or "default",
+        "node": pod.spec.node_name or None,
+        "owners": canonical([{"kind": link.kind, "name": link.name} for link in ownership.chain]),
+        "root_kind": root.kind if root else None,
+        "root_name": root.name if root else None,
+        "role": role(pod, ownership),
+        "labels": canonical(pod.labels),
+        "owner_labels": canonical(ownership.labels),
+        "annotations": canonical(_annotations(pod, keep)),
+        "environment": canonical(_environment(pod)),
+        "cpu_millicores": milli(request.get("cpu", Fraction(0))),
+        "memory_bytes": whole(request.get("memory", Fraction(0))),
+        "gpus": count or 0,
+        "gpu_resource": card,
+    }
+
+
+def pod_request(pod: Pod) -> dict[str, Fraction]:
+    """The effective request, checked.
+
+    Raises:
+        Rejected: ``bad_number``.
+    """
+    try:
+        request = effective_request(pod.spec)
+        for amount in request.values():
+            milli(amount)
+    except ValueError as error:
+        raise Rejected("bad_number", f"{pod.place}: {error}") from None
+    return request
+
+
+def _annotations(pod: Pod, keep: Sequence[str]) -> dict[str, str]:
+    return {
+        key: value
+        for key, value in (pod.metadata.annotations or {}).items()
+        if key.rpartition("/")[2] in ANNOTATIONS
+        or any(fnmatchcase(key, pattern) for pattern in keep)
+    }
+
+
+def _environment(pod: Pod) -> dict[str, str]:
+    """Allow-listed variables with a literal value; the first container that sets one wins."""
+    found: dict[str, str] = {}
+    for container in pod.spec.containers or ():
+        for variable in container.env or ():
+            if variable.name in ENVIRONMENT and variable.value:
+                found.setdefault(variable.name, variable.value)
+    return found

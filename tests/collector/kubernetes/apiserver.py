@@ -1,0 +1,277 @@
+"""A stand-in for a Kubernetes API server: list semantics over HTTP, and faults on demand.
+
+As a library, in a thread of the test's process::
+
+    with ApiServer({"/api/v1/pods": [pod, ...]}) as server:
+        KubernetesSource(server=server.url)
+
+As a process of its own, from a folder of kubectl dumps or a file of them::
+
+    python apiserver.py objects.json [--port 0]     # prints its URL on the first line
+
+It speaks what a reader of lists can meet: `limit` and `continue` with a consistent snapshot,
+410 Gone for an expired token, 403 for a resource, 429 with Retry-After, 5xx, a dropped connection,
+an answer that never comes, 401 without the token, and discovery of a group's resources.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from email.utils import formatdate
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import parse_qs, urlsplit
+
+Json = dict[str, Any]
+
+CORE = (
+    "/api/v1/pods",
+    "/api/v1/nodes",
+    "/api/v1/namespaces",
+    "/apis/batch/v1/jobs",
+    "/apis/apps/v1/replicasets",
+    "/apis/apps/v1/deployments",
+    "/apis/apps/v1/statefulsets",
+)
+
+
+@dataclass
+class Fault:
+    """An answer in place of the list.
+
+    Args:
+        status: HTTP status; 0 drops the connection without an answer.
+        times: How many requests it hits; None = all.
+        headers: Extra headers, e.g. Retry-After.
+        only_continued: Hits only requests with a continue token (an expired one).
+        body: Body in place of a Status object.
+        seconds: Wait before answering.
+    """
+
+    status: int
+    times: int | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    only_continued: bool = False
+    body: bytes | None = None
+    seconds: float = 0
+
+
+@dataclass
+class Request:
+    """A request that the server saw."""
+
+    path: str
+    limit: int | None
+    token: str | None
+    at: float
+
+
+class ApiServer:
+    """The server; a context manager that runs it in a thread.
+
+    Args:
+        lists: Path of a list to its objects. The built-in kinds exist even if they are not named.
+        faults: Path to faults, used up in order.
+        token: Bearer token without which it answers 401.
+        now: Seconds since 1970 that its Date header shows; None = the real time.
+        on_page: Called with the path after each page, e.g. to change the cluster half-way.
+    """
+
+    def __init__(
+        self,
+        lists: Mapping[str, Sequence[Json]] | None = None,
+        faults: Mapping[str, Iterable[Fault]] | None = None,
+        *,
+        token: str | None = None,
+        now: float | None = None,
+        on_page: Callable[[str], None] | None = None,
+        port: int = 0,
+    ) -> None:
+        self.lists: dict[str, list[Json]] = {path: [] for path in CORE}
+        self.lists.update({path: list(items) for path, items in (lists or {}).items()})
+        self.faults = {path: list(items) for path, items in (faults or {}).items()}
+        self.token = token
+        self.now = now
+        self.on_page = on_page
+        self.requests: list[Request] = []
+        self._snapshots: dict[str, list[Json]] = {}
+        self._lock = threading.Lock()
+        self._stopping = threading.Event()
+        self._http = ThreadingHTTPServer(("127.0.0.1", port), self._handler())
+        self._http.daemon_threads = True
+        self._thread = threading.Thread(target=self._http.serve_forever, daemon=True)
+
+    @property
+    def url(self) -> str:
+        host, port = self._http.server_address[:2]
+        return f"http://{host!s}:{port}"
+
+    def seen(self, path: str) -> list[Request]:
+        """The requests for a path so far."""
+        return [request for request in self.requests if request.path == path]
+
+    def serve_forever(self) -> None:
+        self._http.serve_forever()
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stopping.set()
+        self._http.shutdown()
+        self._http.server_close()
+        self._thread.join()
+
+    def answer(
+        self, path: str, query: Mapping[str, list[str]], authorization: str
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        """Status, headers and body of a GET."""
+        token = query.get("continue", [""])[0] or None
+        limit = int(query["limit"][0]) if "limit" in query else None
+        with self._lock:
+            self.requests.append(Request(path, limit, token, time.monotonic()))
+            fault = self._fault(path, token)
+        if self.token and authorization.lower() != f"bearer {self.token}".lower():
+            return 401, {}, _status(401, "Unauthorized")
+        if fault:
+            self._stopping.wait(fault.seconds)
+            return fault.status, fault.headers, fault.body or _status(fault.status, "fault")
+        if path in self.lists:
+            return self._page(path, limit, token)
+        return self._discovery(path)
+
+    def _fault(self, path: str, token: str | None) -> Fault | None:
+        for fault in self.faults.get(path, ()):
+            if (fault.only_continued and not token) or fault.times == 0:
+                continue
+            if fault.times is not None:
+                fault.times -= 1
+            return fault
+        return None
+
+    def _page(
+        self, path: str, limit: int | None, token: str | None
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        with self._lock:
+            if token is None:
+                key, start = f"{path}#{len(self._snapshots)}", 0
+                self._snapshots[key] = list(self.lists[path])
+            else:
+                key, _, offset = token.rpartition("@")
+                start = int(offset)
+            items = self._snapshots.get(key)
+        if items is None:
+            return 410, {}, _status(410, "Expired")
+        end = len(items) if not limit else start + limit
+        metadata: Json = {"resourceVersion": "1000"}
+        if end < len(items):
+            metadata |= {"continue": f"{key}@{end}", "remainingItemCount": len(items) - end}
+        body = {
+            "kind": "List",
+            "apiVersion": "v1",
+            "metadata": metadata,
+            "items": [_bare(item) for item in items[start:end]],
+        }
+        if self.on_page:
+            self.on_page(path)
+        return 200, {}, json.dumps(body).encode()
+
+    def _discovery(self, root: str) -> tuple[int, Mapping[str, str], bytes]:
+        names = [path.rpartition("/")[2] for path in self.lists if path.rpartition("/")[0] == root]
+        if not names:
+            return 404, {}, b"404 page not found\n"
+        body = {"kind": "APIResourceList", "resources": [{"name": name} for name in names]}
+        return 200, {}, json.dumps(body).encode()
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                url = urlsplit(self.path)
+                status, headers, body = server.answer(
+                    url.path, parse_qs(url.query), self.headers.get("Authorization") or ""
+                )
+                if status == 0:
+                    self.close_connection = True
+                    return
+                self.send_response(status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(body)))
+                for name, value in headers.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(body)
+
+            def date_time_string(self, timestamp: float | None = None) -> str:
+                return formatdate(server.now if timestamp is None else timestamp, usegmt=True)
+
+            def log_message(self, format: str, *args: object) -> None:
+                """Keep quiet."""
+
+        return Handler
+
+
+def _bare(item: Json) -> Json:
+    """Items of a list carry neither kind nor apiVersion, as in the real API."""
+    return {key: value for key, value in item.items() if key not in ("kind", "apiVersion")}
+
+
+def _status(code: int, reason: str) -> bytes:
+    return json.dumps(
+        {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason}
+    ).encode()
+
+
+def list_path(item: Json) -> str:
+    """The list that an object stands in."""
+    version, kind = str(item["apiVersion"]), str(item["kind"])
+    prefix = f"/apis/{version}" if "/" in version else f"/api/{version}"
+    return f"{prefix}/{kind.lower()}s"
+
+
+def by_list(items: Iterable[Json]) -> dict[str, list[Json]]:
+    """Objects sorted into their lists."""
+    lists: dict[str, list[Json]] = {}
+    for item in items:
+        lists.setdefault(list_path(item), []).append(item)
+    return lists
+
+
+def load(path: Path) -> dict[str, list[Json]]:
+    """Lists from a dump, or from a folder of them."""
+    files = sorted(path.rglob("*.json")) if path.is_dir() else [path]
+    items: list[Json] = []
+    for file in files:
+        document = json.loads(file.read_text())
+        items += document.get("items", [document])
+    return by_list(items)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("dump", type=Path)
+    parser.add_argument("--port", type=int, default=0)
+    options = parser.parse_args()
+    server = ApiServer(load(options.dump), port=options.port)
+    print(server.url, flush=True)  # noqa: T201 - the one line that a parent waits for
+    server.serve_forever()
+
+
+if __name__ == "__main__":
+    main()
