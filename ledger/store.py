@@ -210,10 +210,18 @@ def _delta_schema(table: Table) -> Schema:
 
 
 def _make_folder(uri: str) -> None:
+    """Make the folder of a local ledger; one that holds other things is left alone."""
+    folder = Path(uri)
     try:
-        Path(uri).mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        others = sorted(entry.name for entry in folder.iterdir() if entry.name not in TABLES)
     except OSError as error:
-        raise LedgerError(f"cannot create the ledger folder {uri}: {error.strerror}") from error
+        raise LedgerError(f"cannot use the ledger folder {uri}: {error.strerror}") from error
+    if others:
+        raise LedgerError(
+            f"{uri} holds other things than a ledger, e.g. {others[0]}",
+            "name another folder: `ledger:` in the settings",
+        )
 
 
 @contextmanager

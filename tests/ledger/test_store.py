@@ -132,6 +132,12 @@ def test_a_frame_that_does_not_fit_is_refused_whole(
     assert held(ledger) == [(FIRST, "a", "1")]
 
 
+def test_a_folder_that_holds_other_things_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").touch()
+    with pytest.raises(LedgerError, match=r"holds other things than a ledger, e\.g\. thesis\.tex"):
+        Ledger.open(str(tmp_path), create=True)
+
+
 def test_a_part_of_a_day_cannot_be_replaced(tmp_path: Path) -> None:
     window = Window(datetime(2026, 11, 1, 6, tzinfo=UTC), datetime(2026, 11, 2, tzinfo=UTC))
     with pytest.raises(LedgerError, match="whole days"):
