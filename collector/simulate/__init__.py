@@ -1,0 +1,1 @@
+"""A simulated cluster with a known truth: bills, Kubernetes objects and Prometheus series."""
