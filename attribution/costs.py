@@ -1,0 +1,178 @@
+"""The product: rows of ``costs`` and their daily roll-up."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import polars as pl
+
+from attribution.methods import FREE, GPU, POD, RESOURCES, UNSEEN, WHOLE
+from attribution.phases import dimension
+from attribution.ratio import HOUR, divide
+from attribution.split import UNITS
+from ledger.money import from_units
+from ledger.schema import (
+    COST_COLUMNS,
+    COSTS,
+    COSTS_DAILY,
+    IDENTITY_KEYS,
+    IDLE,
+    SHARED,
+    TIME,
+    UNATTRIBUTED,
+)
+
+_SHARE = (
+    "cluster",
+    "node",
+    "namespace",
+    "resource",
+    "uid",
+    "pod",
+    "target",
+    "reason",
+    *IDENTITY_KEYS,
+    "tags",
+    "confidence",
+)
+_ROW = ("line", "start", "end", *_SHARE, *UNITS, "units_active", "card_ms")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def node_rows(
+    shares: pl.DataFrame, hours: pl.DataFrame, held: pl.DataFrame, who: pl.DataFrame
+) -> pl.DataFrame:
+    """Shares of node-hours with place, identity and active cost.
+
+    Args:
+        shares: ``split.node_shares``.
+        hours: Node-hours by ``nh``.
+        held: ``nh, who, active, watched``.
+        who: The pods by ``who``.
+    """
+    active = held.select("nh", "who", "active", "watched")
+    rows = (
+        shares.join(hours.select("nh", "cluster", "node", "hour"), on="nh", how="left")
+        .join(who.drop("cluster").rename({"labels": "tags"}), on="who", how="left")
+        .join(active, on=["nh", "who"], how="left")
+    )
+    kind = pl.col("kind")
+    special = (
+        pl.when(kind == FREE).then(pl.lit(IDLE)).when(kind == UNSEEN).then(pl.lit(UNATTRIBUTED))
+    )
+    unseen = (
+        pl.when(pl.col("pool") == WHOLE)
+        .then(pl.lit("capacity_unknown"))
+        .otherwise(pl.lit("no_samples"))
+    )
+    return rows.with_columns(
+        _active_units().alias("units_active"),
+        special.otherwise(pl.lit("workload")).alias("target"),
+        pl.when(kind == UNSEEN).then(unseen).otherwise("reason").alias("reason"),
+        *(special.otherwise(pl.col(key)).alias(key) for key in IDENTITY_KEYS),
+        pl.col("confidence").fill_null("high"),
+        pl.col("pool").replace_strict(RESOURCES, return_dtype=pl.String).alias("resource"),
+        pl.col("start").fill_null(pl.col("hour")),
+        pl.col("end").fill_null(pl.col("hour") + HOUR),
+    ).select(_ROW)
+
+
+def _active_units() -> pl.Expr:
+    """Cards by their activity, CPU and memory whole, free capacity nothing, unseen unknown."""
+    cost = pl.col("units_EffectiveCost")
+    watched = pl.max_horizontal("watched", pl.lit(1)).cast(pl.Int128)
+    by_activity = divide(cost * pl.col("active").cast(pl.Int128), watched * 10**9)
+    pod = pl.col("kind") == POD
+    return (
+        pl.when(pl.col("kind") == FREE)
+        .then(0)
+        .when(pod & (pl.col("pool") != GPU))
+        .then(cost)
+        .when(pod & (pl.col("watched") > 0))
+        .then(by_activity)
+        .otherwise(None)
+        .cast(pl.Int128)
+    )
+
+
+def line_rows(others: pl.DataFrame) -> pl.DataFrame:
+    """Lines that are not split, in the same form; what nobody used was not active."""
+    nothing = {
+        name: pl.String() for name in ("cluster", "node", "namespace", "resource", "uid", "pod")
+    }
+    start, end = (pl.col(f"ChargePeriod{edge}").dt.timestamp("ms") for edge in ("Start", "End"))
+    unused = pl.col("target") == SHARED
+    return others.with_columns(
+        *(pl.lit(None, dtype=dtype).alias(name) for name, dtype in nothing.items()),
+        start.alias("start"),
+        end.alias("end"),
+        pl.when(unused)
+        .then(0)
+        .otherwise("units_EffectiveCost")
+        .cast(pl.Int128)
+        .alias("units_active"),
+        pl.lit(None, dtype=pl.Int64).alias("card_ms"),
+    ).select(_ROW)
+
+
+def assemble(lines: pl.DataFrame, *rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows of ``costs``, in the order of its key.
+
+    Args:
+        lines: All lines by ``line``, with the columns of ``charges``.
+        rows: ``node_rows`` and ``line_rows``.
+    """
+    own = [
+        name
+        for name in COSTS.columns
+        if name in lines.columns
+        and name not in (*COST_COLUMNS, "ChargePeriodStart", "ChargePeriodEnd")
+    ]
+    shares = pl.concat(rows).sort(
+        "line", "start", "resource", "target", "uid", "reason", "phase", nulls_last=True
+    )
+    joined = shares.join(lines.select("line", *own), on="line", how="left", maintain_order="left")
+    return joined.with_columns(
+        dimension(pl.col("phase"), pl.col("x_Dimension")).alias("x_Dimension"),
+        *(_time(name).alias(f"ChargePeriod{name.title()}") for name in ("start", "end")),
+        *(
+            from_units(pl.col(units)).alias(name)
+            for units, name in zip(
+                (*UNITS, "units_active"), (*COST_COLUMNS, "ActiveCost"), strict=True
+            )
+        ),
+        from_units(pl.col("card_ms").cast(pl.Int128) * 10**9).alias("gpu_seconds"),
+    ).select(pl.col(name).cast(column.dtype) for name, column in COSTS.columns.items())
+
+
+def _time(name: str) -> pl.Expr:
+    return pl.from_epoch(name, time_unit="ms").dt.replace_time_zone("UTC").cast(TIME)
+
+
+def daily(costs: pl.DataFrame) -> pl.DataFrame:
+    """Sum ``costs`` over lines, pods and hours.
+
+    A cost column is the sum of its known shares (null if none is known) beside the number of
+    unknown ones; ``ActiveCost`` is null as soon as one share's is.
+    """
+    unknown = [f"{name}_unknown" for name in COST_COLUMNS]
+    figures = (*COST_COLUMNS, "ActiveCost", "gpu_seconds", *unknown)
+    keys = [name for name in COSTS_DAILY.columns if name not in figures]
+
+    def known(name: str) -> pl.Expr:
+        return pl.when(pl.col(name).count() > 0).then(pl.col(name).sum()).alias(name)
+
+    sums = costs.group_by(keys).agg(
+        *(known(name) for name in COST_COLUMNS),
+        pl.when(pl.col("ActiveCost").null_count() == 0)
+        .then(pl.col("ActiveCost").sum())
+        .alias("ActiveCost"),
+        known("gpu_seconds"),
+        *(
+            pl.col(name).null_count().cast(pl.Int64).alias(f"{name}_unknown")
+            for name in COST_COLUMNS
+        ),
+    )
+    return sums.sort(keys, nulls_last=True).select(
+        pl.col(name).cast(column.dtype) for name, column in COSTS_DAILY.columns.items()
+    )

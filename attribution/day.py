@@ -1,0 +1,135 @@
+"""Attribution of one day: a pure function from facts and settings to costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from attribution import gaps, reconcile
+from attribution.costs import assemble, daily, line_rows, node_rows
+from attribution.estimate import estimate
+from attribution.facts import DayFacts
+from attribution.identity import name_pods
+from attribution.lives import node_spans, pod_lives, seen_spans
+from attribution.match import bill_lines, match_lines, paid_time
+from attribution.methods import Rates, classify
+from attribution.node_hours import NODE_HOUR, held_amounts, node_hours, up_hours
+from attribution.other_lines import place_lines
+from attribution.phases import add_phase
+from attribution.split import UNITS, hour_parts, node_shares
+from ledger.facts import Gap
+from ledger.schema import IDENTITY_KEYS, UNATTRIBUTED
+from ledger.settings import Settings
+
+WHO = ("cluster", "uid", "namespace", "pod", "reason", *IDENTITY_KEYS, "labels", "confidence")
+
+
+@dataclass(frozen=True)
+class DayCosts:
+    """A day's books.
+
+    Args:
+        costs: Rows of ``costs``.
+        daily: Rows of ``costs_daily``.
+        gaps: What could not be attributed, with hours.
+        coverage: Part of the paid node time in which the cluster was seen; None without nodes.
+    """
+
+    costs: pl.DataFrame
+    daily: pl.DataFrame
+    gaps: tuple[Gap, ...]
+    coverage: float | None
+
+
+def attribute_day(facts: DayFacts, settings: Settings) -> DayCosts:
+    """Give every charge of a day to somebody.
+
+    Args:
+        facts: The day.
+        settings: Identity rules, roles, node pools, prices.
+
+    Raises:
+        ReconcileError: Shares do not add up to their charge.
+        SettingsError: A rule cannot be used.
+    """
+    up = node_spans(facts)
+    seen = seen_spans(up)
+    lives, who = _who(pod_lives(facts, seen), settings)
+    held = held_amounts(lives, facts.usage)
+    lines = bill_lines(facts.charges, facts.start, facts.end)
+    up_by_hour = up_hours(up)
+    line_hours = match_lines(_splittable(lines), facts.nodes, up_by_hour)
+    hours = _hours(facts, settings, seen, up_by_hour, held, lines, line_hours)
+    held = held.join(hours.select("nh", *NODE_HOUR), on=list(NODE_HOUR))
+    hours = classify(hours, held)
+    covered = hours.join(line_hours, on=list(NODE_HOUR), how="semi")
+    made = estimate(hours.join(covered, on="nh", how="anti"), facts.prices)
+    made_lines = made.lines.with_row_index("line", offset=lines.height)
+    numbered = line_hours.join(hours.select("nh", *NODE_HOUR), on=list(NODE_HOUR))
+    numbered = pl.concat(
+        [
+            numbered.select("line", "nh", "hour", "ms"),
+            made_lines.select(
+                "line", "nh", pl.col("start").alias("hour"), pl.col("length").alias("ms")
+            ),
+        ]
+    )
+    every = pl.concat([lines, made_lines.drop("nh").select(lines.columns)])
+    shares = node_shares(hour_parts(every, numbered), hours, held, Rates.of(settings))
+    others = place_lines(lines.join(line_hours, on="line", how="anti"), settings)
+    reconcile.check(
+        every, pl.concat([shares.select("line", *UNITS), others.select("line", *UNITS)]), UNITS
+    )
+    costs = assemble(every, node_rows(shares, hours, held, who), line_rows(others))
+    found = gaps.find(facts, settings, hours, lives, seen, line_hours)
+    return DayCosts(costs, daily(costs), (*found, *made.gaps), gaps.coverage(hours))
+
+
+def _splittable(lines: pl.DataFrame) -> pl.DataFrame:
+    """Lines that may pay for a node: not the part of a commitment that nobody used."""
+    return lines.filter((pl.col("CommitmentDiscountStatus") != "Unused").fill_null(True))
+
+
+def _who(lives: pl.DataFrame, settings: Settings) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Number the pods by uid and start; a pod whose labels or phase change is several.
+
+    Returns:
+        The lives with ``who``, and the table of ``WHO`` by that number.
+    """
+    named = add_phase(name_pods(lives, settings), settings)
+    nameless = pl.col("experiment").is_null()
+    named = named.with_columns(
+        pl.when(nameless).then(pl.lit("no_rule")).alias("reason"),
+        *(pl.col(key).fill_null(UNATTRIBUTED) for key in IDENTITY_KEYS),
+    ).sort("uid", "cluster", "start")
+    who = named.select(WHO).unique(maintain_order=True, keep="first").with_row_index("who")
+    return named.join(who, on=list(WHO), nulls_equal=True), who
+
+
+def _hours(
+    facts: DayFacts,
+    settings: Settings,
+    seen: pl.DataFrame,
+    up: pl.DataFrame,
+    held: pl.DataFrame,
+    lines: pl.DataFrame,
+    line_hours: pl.DataFrame,
+) -> pl.DataFrame:
+    """Every hour in which a known node was up, paid or held.
+
+    The price of an hour without a bill line covers the time that the node was up.
+    """
+    keys = pl.concat([frame.select(NODE_HOUR) for frame in (up, held, line_hours)]).unique()
+    keys = keys.join(
+        facts.nodes.select("cluster", "node").unique(), on=["cluster", "node"], how="semi"
+    )
+    billed = line_hours.select(*NODE_HOUR, billed=True).unique()
+    keys = (
+        keys.join(up, on=list(NODE_HOUR), how="left")
+        .join(paid_time(lines, line_hours), on=list(NODE_HOUR), how="left")
+        .join(billed, on=list(NODE_HOUR), how="left")
+        .with_columns(pl.when("billed").then("paid").otherwise(0).alias("paid"))
+        .drop("billed")
+    )
+    return node_hours(facts.nodes, keys, seen, settings)

@@ -1,0 +1,183 @@
+"""What a day's attribution could not see, named with its hours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import polars as pl
+
+from attribution.facts import DayFacts
+from attribution.identity import ambiguous_labels
+from attribution.ratio import HOUR, KIB_PER_GIB
+from ledger.facts import Gap
+from ledger.settings import Settings
+
+_UNIT = {
+    "cards": ("gpus", 1, "gpu_hours"),
+    "cpu": ("cpu_millicores", 1000, "core_hours"),
+    "memory": ("memory_kib", KIB_PER_GIB, "gib_hours"),
+}
+
+
+def find(
+    facts: DayFacts,
+    settings: Settings,
+    hours: pl.DataFrame,
+    lives: pl.DataFrame,
+    seen: pl.DataFrame,
+    line_hours: pl.DataFrame,
+) -> tuple[Gap, ...]:
+    """All gaps of a day but unpriced hours.
+
+    Args:
+        facts: The day.
+        settings: The identity rules.
+        hours: ``methods.classify``.
+        lives: Pod lives.
+        seen: When each cluster was seen.
+        line_hours: Hours of lines that pay for a node.
+    """
+    return (
+        *_unseen(facts, hours, seen),
+        *_unknown_capacity(hours),
+        *_strangers(facts, lives),
+        *_unmatched(hours, line_hours),
+        *_over_commit(hours),
+        *ambiguous_labels(lives, settings),
+    )
+
+
+def coverage(hours: pl.DataFrame) -> float | None:
+    """Part of the paid node time in which the cluster was seen."""
+    paid, unseen = (int(hours[name].sum()) for name in ("paid", "unseen"))
+    return 1 - unseen / paid if paid else None
+
+
+def _clock(at: int) -> str:
+    return datetime.fromtimestamp(at / 1000, tz=UTC).strftime("%H:%M:%S")
+
+
+def _holes(facts: DayFacts, seen: pl.DataFrame, cluster: str) -> str:
+    """The times of the day in which a cluster was not seen."""
+    rows = seen.filter(pl.col("cluster") == cluster).sort("start")
+    edges = [
+        facts.start,
+        *(t for row in rows.select("start", "end").iter_rows() for t in row),
+        facts.end,
+    ]
+    pairs = zip(edges[::2], edges[1::2], strict=True)
+    return ", ".join(
+        f"{_clock(a)}-{'24:00:00' if b == facts.end else _clock(b)}" for a, b in pairs if a < b
+    )
+
+
+def _unseen(facts: DayFacts, hours: pl.DataFrame, seen: pl.DataFrame) -> Iterator[Gap]:
+    rows = (
+        hours.filter(pl.col("unseen") > 0)
+        .group_by("cluster")
+        .agg(
+            (pl.col("unseen").sum() / HOUR).alias("node_hours"),
+            ((pl.col("unseen") * pl.col("gpus").fill_null(0)).sum() / HOUR).alias("gpu_hours"),
+        )
+        .sort("cluster")
+    )
+    for cluster, node_hours, gpu_hours in rows.iter_rows():
+        yield Gap(
+            "no_samples",
+            f"{cluster}: nothing seen {_holes(facts, seen, cluster)}",
+            {"node_hours": node_hours, "gpu_hours": gpu_hours},
+        )
+
+
+def _unknown_capacity(hours: pl.DataFrame) -> Iterator[Gap]:
+    rows = (
+        hours.filter("unknown")
+        .group_by("cluster")
+        .agg(
+            pl.col("node").n_unique().alias("nodes"),
+            pl.col("node").min().alias("first"),
+            (pl.col("paid").sum() / HOUR).alias("node_hours"),
+            (pl.col("held_cards").sum() / HOUR).alias("gpu_hours"),
+        )
+        .sort("cluster")
+    )
+    for cluster, nodes, first, node_hours, gpu_hours in rows.iter_rows():
+        yield Gap(
+            "capacity_unknown",
+            f"{cluster}: {nodes} nodes do not say their cards, CPU or memory, e.g. {first}",
+            {"node_hours": node_hours, "gpu_hours": gpu_hours},
+        )
+
+
+def _strangers(facts: DayFacts, lives: pl.DataFrame) -> Iterator[Gap]:
+    """Pods on nodes that no source described."""
+    known = facts.nodes.select("cluster", "node").unique()
+    rows = (
+        lives.join(known, on=["cluster", "node"], how="anti")
+        .group_by("cluster")
+        .agg(
+            pl.col("node").n_unique().alias("nodes"),
+            pl.col("node").min().alias("first"),
+            ((pl.col("gpus").fill_null(0) * (pl.col("end") - pl.col("start"))).sum() / HOUR).alias(
+                "gpu_hours"
+            ),
+        )
+        .sort("cluster")
+    )
+    for cluster, nodes, first, gpu_hours in rows.iter_rows():
+        yield Gap(
+            "unknown_node",
+            f"{cluster}: pods on {nodes} nodes that no source describes, e.g. {first}",
+            {"gpu_hours": gpu_hours},
+        )
+
+
+def _unmatched(hours: pl.DataFrame, line_hours: pl.DataFrame) -> Iterator[Gap]:
+    """Nodes without a bill line, in a day whose bill pays for others: names may not match."""
+    if line_hours.is_empty():
+        return
+    rows = (
+        hours.filter(pl.col("up") > 0)
+        .join(line_hours, on=["cluster", "node"], how="anti")
+        .group_by("cluster")
+        .agg(
+            pl.col("node").n_unique().alias("nodes"),
+            pl.col("node").min().alias("first"),
+            (pl.col("up").sum() / HOUR).alias("node_hours"),
+        )
+        .sort("cluster")
+    )
+    for cluster, nodes, first, node_hours in rows.iter_rows():
+        yield Gap(
+            "unmatched_node",
+            f"{cluster}: {nodes} nodes meet no line of the bill, e.g. {first}",
+            {"node_hours": node_hours},
+        )
+
+
+def _over_commit(hours: pl.DataFrame) -> Iterator[Gap]:
+    """Claims above capacity: everyone's share shrinks alike, the excess is named."""
+    for held, (size, per, amount) in _UNIT.items():
+        split = (
+            pl.col("carded")
+            if held == "cards"
+            else (~pl.col("carded") | (pl.col("method") != "gpu-first"))
+        )
+        excess = pl.col(f"held_{held}") - pl.col(size) * (pl.col("paid") - pl.col("unseen"))
+        rows = (
+            hours.filter(split & ~pl.col("unknown") & (excess > 0))
+            .group_by("cluster")
+            .agg(
+                pl.col("node").n_unique().alias("nodes"),
+                pl.col("node").min().alias("first"),
+                (excess.sum() / (HOUR * per)).alias(amount),
+            )
+            .sort("cluster")
+        )
+        for cluster, nodes, first, much in rows.iter_rows():
+            yield Gap(
+                "over_commit",
+                f"{cluster}: {nodes} nodes hold more {held} than they have, e.g. {first}",
+                {amount: much},
+            )

@@ -1,0 +1,213 @@
+"""Identity: which experiment, model version, pipeline, owner and project something belongs to.
+
+Each key has an ordered list of rules in the settings; the first that yields a value wins. Keys are
+compared as written. Prometheus knows labels only in a sanitised form: ``foo-bar`` and ``fooBar``
+become ``label_foo_bar``, and where two keys of one pod collide it appends ``_conflictN``. Such
+forms are aliases of the original key; colliding ones are refused and named.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+import polars as pl
+
+from ledger.errors import SettingsError
+from ledger.facts import Gap
+from ledger.schema import IDENTITY_KEYS, IDLE, SHARED, UNATTRIBUTED
+from ledger.settings import Settings
+
+SPECIAL = (IDLE, SHARED, UNATTRIBUTED)
+RuleReader = Callable[[str], pl.Expr | None]
+"""What a rule reads of a row; None where the rule does not speak of such rows."""
+
+
+def json_value(column: str, key: str) -> pl.Expr:
+    """The text under a key of a JSON object column; null if absent, empty or a reserved name.
+
+    Raises:
+        SettingsError: The key holds both kinds of quotes.
+    """
+    if "'" in key and '"' in key:
+        raise SettingsError(
+            f"the key {key} cannot be looked up", "use a key with one kind of quote"
+        )
+    path = f'$["{key}"]' if "'" in key else f"$['{key}']"
+    value = pl.col(column).str.json_path_match(path)
+    return pl.when(~value.is_in(["", *SPECIAL])).then(value)
+
+
+def aliases(key: str) -> list[str]:
+    """Names under which Prometheus may show a label key, the usual one first."""
+    plain = re.sub(r"[^A-Za-z0-9_]", "_", key)
+    snake = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", plain).lower()
+    return list(dict.fromkeys((f"label_{snake}", f"label_{plain}")))
+
+
+def _collides(column: str, alias: str) -> pl.Expr:
+    return pl.col(column).str.contains(f'"{alias}_conflict', literal=True).fill_null(False)
+
+
+def label(column: str, key: str) -> pl.Expr:
+    """A label by its original key, else by its sanitised alias unless that is ambiguous."""
+    known = [
+        pl.when(~_collides(column, name)).then(json_value(column, name)) for name in aliases(key)
+    ]
+    return pl.coalesce(json_value(column, key), *known)
+
+
+def tag(column: str, key: str) -> pl.Expr:
+    """A tag of a bill line by its key, else with the provider's prefix for user-defined tags."""
+    return pl.coalesce(json_value(column, name) for name in (key, f"user:{key}", f"user_{key}"))
+
+
+def pod_rule(rule: str) -> pl.Expr | None:
+    """What an identity rule reads of a pod."""
+    kind, _, key = rule.partition(":")
+    match kind:
+        case "label":
+            return label("labels", key)
+        case "owner-label":
+            return label("owner_labels", key)
+        case "annotation":
+            return json_value("annotations", key)
+        case "env":
+            return json_value("environment", key)
+        case "workload":
+            return pl.col("root_name")
+        case "namespace":
+            return pl.col("namespace")
+        case "default":
+            return pl.lit(key)
+    return None
+
+
+def line_rule(name: str) -> RuleReader:
+    """What an identity rule of the key ``name`` reads of a bill line."""
+
+    def read(rule: str) -> pl.Expr | None:
+        kind, _, key = rule.partition(":")
+        match kind:
+            case "label" | "tag":
+                return tag("Tags", key)
+            case "path":
+                return _path(key, name)
+            case "default":
+                return pl.lit(key)
+        return None
+
+    return read
+
+
+def _path(pattern: str, name: str) -> pl.Expr | None:
+    """The part of a resource's path at ``{name}``; ``*`` stands for one path element."""
+    if f"{{{name}}}" not in pattern:
+        return None
+    regex = "".join(
+        f"(?P<{part[1:-1]}>[^/]+)"
+        if part == f"{{{name}}}"
+        else "[^/]*"
+        if part == "*" or part.startswith("{")
+        else re.escape(part).replace("/", "/")
+        for part in re.split(r"(\{\w+\}|\*)", pattern.rstrip("/"))
+    )
+    url = pl.col("ResourceId").str.replace(r"^arn:aws[a-z-]*:s3:::", "s3://")
+    return pl.coalesce(
+        source.str.extract(f"^{regex}(?:/|$)", 1) for source in (url, pl.col("ResourceName"))
+    )
+
+
+def first_hit(rules: Sequence[str], read: RuleReader) -> pl.Expr:
+    """The value of the first rule that has one; null if none."""
+    values = [value for rule in rules if (value := read(rule)) is not None]
+    return pl.coalesce(*values, pl.lit(None, dtype=pl.String))
+
+
+def hit_rule(rules: Sequence[str], read: RuleReader) -> pl.Expr:
+    """The text of the first rule that has a value; null if none."""
+    hits = [
+        pl.when(value.is_not_null()).then(pl.lit(rule))
+        for rule in rules
+        if (value := read(rule)) is not None
+    ]
+    return pl.coalesce(*hits, pl.lit(None, dtype=pl.String))
+
+
+def name_pods(lives: pl.DataFrame, settings: Settings) -> pl.DataFrame:
+    """Add the identity keys except phase to pods; unresolved ones are null."""
+    keys = [key for key in IDENTITY_KEYS if key != "phase"]
+    return lives.with_columns(
+        first_hit(getattr(settings.identity, key), pod_rule).alias(key) for key in keys
+    )
+
+
+def name_lines(lines: pl.DataFrame, settings: Settings) -> pl.DataFrame:
+    """Add the identity keys, phase included, to bill lines; unresolved ones are null.
+
+    Args:
+        lines: With ``Tags``, ``ResourceId`` and ``ResourceName``.
+        settings: The rules.
+    """
+    what = ["Tags", "ResourceId", "ResourceName"]
+    distinct = (
+        lines.select(what)
+        .unique()
+        .with_columns(
+            first_hit(getattr(settings.identity, key), line_rule(key)).alias(key)
+            for key in IDENTITY_KEYS
+        )
+    )
+    return lines.join(distinct, on=what, how="left", nulls_equal=True, maintain_order="left")
+
+
+def rule_hits(pods: pl.DataFrame, settings: Settings) -> pl.DataFrame:
+    """Which rule named each pod, for ``doctor --identity``.
+
+    Args:
+        pods: Rows of ``workloads`` or of ``pod_lives``.
+        settings: The rules.
+
+    Returns:
+        ``cluster, uid, key, rule, value``; rule and value null where none hit.
+    """
+    rows = pods.sort("cluster", "uid", "start").unique(
+        ["cluster", "uid"], keep="last", maintain_order=True
+    )
+    return pl.concat(
+        rows.select(
+            "cluster",
+            "uid",
+            pl.lit(key).alias("key"),
+            hit_rule(getattr(settings.identity, key), pod_rule).alias("rule"),
+            first_hit(getattr(settings.identity, key), pod_rule).alias("value"),
+        )
+        for key in IDENTITY_KEYS
+    )
+
+
+def ambiguous_labels(lives: pl.DataFrame, settings: Settings) -> list[Gap]:
+    """A gap for each label rule whose sanitised key collides on some pods."""
+    gaps = []
+    keys = {
+        rule.partition(":")[2]
+        for name in IDENTITY_KEYS
+        for rule in getattr(settings.identity, name)
+        if rule.startswith("label:")
+    }
+    for key in sorted(keys):
+        hits = lives.filter(
+            json_value("labels", key).is_null()
+            & pl.any_horizontal(_collides("labels", name) for name in aliases(key))
+        )
+        if not hits.is_empty():
+            pods = hits.select("cluster", "uid").n_unique()
+            gaps.append(
+                Gap(
+                    "ambiguous_label",
+                    f"label {key}: two keys of a pod have the same sanitised form; "
+                    f"collect labels from the Kubernetes API",
+                    {"pods": float(pods)},
+                )
+            )
+    return gaps

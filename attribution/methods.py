@@ -1,0 +1,216 @@
+"""How a node-hour's price falls to pools (resources) and claims (who holds them).
+
+Pools are ``gpu`` 0, ``cpu`` 1, ``memory`` 2, and ``WHOLE`` 3 where a node is not split. Kinds of
+claims, in the order of ties: pods 0, ``__unattributed__`` 1, ``__idle__`` 2. All weights and
+amounts are integers; ``docs/allocation.md`` has the formulas.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from attribution.ratio import KIB_PER_GIB, worth
+from ledger.money import UNITS
+from ledger.settings import Prices, Settings
+
+GPU, CPU, MEMORY, WHOLE = range(4)
+RESOURCES = {GPU: "gpu", CPU: "cpu", MEMORY: "memory", WHOLE: None}
+POD, UNSEEN, FREE = range(3)
+_NAMES = {GPU: "cards", CPU: "cpu", MEMORY: "memory"}
+_CAPACITY = {GPU: "gpus", CPU: "cpu_millicores", MEMORY: "memory_kib"}
+_MILLI = 1000
+_WEIGHTS = {
+    "aws-split": {GPU: 90 * _MILLI * KIB_PER_GIB, CPU: 9 * KIB_PER_GIB, MEMORY: _MILLI},
+    "opencost": {
+        GPU: 950_000 * _MILLI * KIB_PER_GIB,
+        CPU: 31_611 * KIB_PER_GIB,
+        MEMORY: 4_237 * _MILLI,
+    },
+}
+"""Weight of one card, one millicore and one KiB."""
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Reference rates in units of 1e-12 per vCPU-hour and GiB-hour."""
+
+    vcpu: int
+    gib: int
+
+    @classmethod
+    def of(cls, settings: Settings) -> Rates:
+        """The rates of the settings, else the built-in reference rates."""
+        prices = settings.prices or Prices()
+        return cls(int(prices.vcpu * UNITS), int(prices.gib * UNITS))
+
+
+def classify(hours: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
+    """Add what decides the method of a node-hour.
+
+    Args:
+        hours: ``node_hours.node_hours``.
+        held: ``nh, who, cpu, memory, cards``.
+
+    Returns:
+        ``hours`` with ``carded``, ``unknown`` (capacity), ``rider_cpu``, ``rider_memory``, and
+        ``held_cards``, ``held_cpu``, ``held_memory``.
+    """
+    rider = pl.col("cards") == 0
+    sums = held.group_by("nh").agg(
+        pl.col("cards").sum().alias("held_cards"),
+        pl.col("cpu").sum().alias("held_cpu"),
+        pl.col("memory").sum().alias("held_memory"),
+        pl.col("cpu").filter(rider).sum().alias("rider_cpu"),
+        pl.col("memory").filter(rider).sum().alias("rider_memory"),
+    )
+    names = ("held_cards", "held_cpu", "held_memory", "rider_cpu", "rider_memory")
+    carded = pl.col("gpus").fill_null(0) > 0
+    whole = ~carded | (pl.col("method") != "gpu-first")
+    no_size = pl.col("cpu_millicores").is_null() | pl.col("memory_kib").is_null()
+    return (
+        hours.join(sums, on="nh", how="left", maintain_order="left")
+        .with_columns(pl.col(*names).fill_null(0))
+        .with_columns(
+            carded.alias("carded"),
+            ((~carded & (pl.col("held_cards") > 0)) | (whole & no_size)).alias("unknown"),
+        )
+    )
+
+
+def pools(hours: pl.DataFrame, prices: pl.DataFrame, rates: Rates) -> pl.DataFrame:
+    """Pool weights of each node-hour and currency.
+
+    Args:
+        hours: ``classify``.
+        prices: ``nh, currency, price``, the price in units.
+        rates: Reference rates of riders.
+
+    Returns:
+        ``nh, currency, pool, weight``; pools of weight 0 are left out (they would get nothing).
+    """
+    rows = _with_riders(prices.join(hours, on="nh"), rates)
+    parts = [
+        rows.select(
+            "nh",
+            "currency",
+            pl.lit(pool).alias("pool"),
+            _weight(pool).cast(pl.Int128).alias("weight"),
+        )
+        for pool in (GPU, CPU, MEMORY, WHOLE)
+    ]
+    every = pl.concat(parts).drop_nulls("weight")
+    nothing = pl.col("weight").sum().over("nh", "currency") == 0
+    return every.filter((pl.col("weight") > 0) | nothing).sort("nh", "currency", "pool")
+
+
+def _weight(pool: int) -> pl.Expr:
+    """Weight of a pool; null where the node-hour has no such pool."""
+    if pool == WHOLE:
+        return pl.when(pl.col("unknown")).then(1)
+    first = {
+        GPU: pl.col("price") - pl.col("r_cpu") - pl.col("r_memory"),
+        CPU: pl.col("r_cpu"),
+        MEMORY: pl.col("r_memory"),
+    }[pool]
+    first = pl.when(pl.col("price") > 0).then(first).otherwise(int(pool == GPU))
+    size = pl.col(_CAPACITY[pool]).cast(pl.Int128)
+    plain = None if pool == GPU else size * _WEIGHTS["aws-split"][pool]
+    return (
+        pl.when(pl.col("unknown"))
+        .then(None)
+        .when(~pl.col("carded"))
+        .then(plain)
+        .when(pl.col("method") == "gpu-first")
+        .then(first)
+        .when(pl.col("method") == "aws-split")
+        .then(size * _WEIGHTS["aws-split"][pool])
+        .otherwise(size * _WEIGHTS["opencost"][pool])
+    )
+
+
+def _with_riders(rows: pl.DataFrame, rates: Rates) -> pl.DataFrame:
+    """Add ``r_cpu`` and ``r_memory``: what pods without a card pay on a node with cards."""
+
+    def at_rates(cpu: pl.Expr, memory: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
+        return (worth(cpu, pl.lit(rates.vcpu), 1000), worth(memory, pl.lit(rates.gib), KIB_PER_GIB))
+
+    paid = pl.col("paid")
+    cpu, memory = at_rates(pl.col("rider_cpu"), pl.col("rider_memory"))
+    node_cpu, node_memory = at_rates(pl.col("cpu_millicores") * paid, pl.col("memory_kib") * paid)
+    half = pl.when(pl.col("price") < 0).then(0).otherwise(pl.col("price") // 2)
+    rows = rows.with_columns(
+        cpu.alias("asked_cpu"),
+        memory.alias("asked_memory"),
+        # A node that does not say its size is capped by half of its price alone.
+        pl.min_horizontal(half, node_cpu + node_memory).alias("cap"),
+    )
+    asked = pl.col("asked_cpu") + pl.col("asked_memory")
+    over = asked > pl.col("cap")
+    scaled = pl.col("cap") * pl.col("asked_cpu") // pl.max_horizontal(asked, pl.lit(1))
+    return rows.with_columns(
+        pl.when(over).then(scaled).otherwise("asked_cpu").alias("r_cpu"),
+        pl.when(over).then(pl.col("cap") - scaled).otherwise("asked_memory").alias("r_memory"),
+    )
+
+
+def claims(hours: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
+    """Who claims how much of each pool of a node-hour.
+
+    Args:
+        hours: ``classify``.
+        held: ``nh, who, start, end, cpu, memory, cards``.
+
+    Returns:
+        ``nh, pool, kind, who`` (null unless a pod), ``start, end`` (of a pod's part), ``amount``,
+        ``card_ms`` (for pool gpu). Claims of 0 are left out; a pool without any goes to the idle.
+    """
+    both = held.join(hours.select("nh", "carded", "unknown", "method"), on="nh")
+    both = both.filter(~pl.col("unknown"))
+    gpu_first = pl.col("carded") & (pl.col("method") == "gpu-first")
+    pods = [
+        both.filter(
+            (pl.col("carded") if pool == GPU else ~gpu_first | (pl.col("cards") == 0))
+            & (pl.col(name) > 0)
+        ).select(
+            "nh",
+            pl.lit(pool).alias("pool"),
+            pl.lit(POD).alias("kind"),
+            "who",
+            "start",
+            "end",
+            pl.col(name).alias("amount"),
+        )
+        for pool, name in _NAMES.items()
+    ]
+    rest = [_rest(hours, pool) for pool in _NAMES]
+    whole = hours.filter("unknown").select(
+        "nh",
+        pl.lit(WHOLE).alias("pool"),
+        pl.lit(UNSEEN).alias("kind"),
+        pl.lit(1, dtype=pl.Int64).alias("amount"),
+    )
+    every = pl.concat([*pods, *rest, whole], how="diagonal")
+    nothing = pl.col("amount").sum().over("nh", "pool") == 0
+    kept = every.filter((pl.col("amount") > 0) | (nothing & (pl.col("kind") == FREE)))
+    return kept.with_columns(pl.when(pl.col("pool") == GPU).then("amount").alias("card_ms")).sort(
+        "nh", "pool", "kind", "who", "start"
+    )
+
+
+def _rest(hours: pl.DataFrame, pool: int) -> pl.DataFrame:
+    """The claims of the unseen time and of free capacity; riders' pools hold riders only."""
+    has = {GPU: pl.col("carded")}.get(pool, ~pl.col("carded") | (pl.col("method") != "gpu-first"))
+    rows = hours.filter(has & ~pl.col("unknown"))
+    size = pl.col(_CAPACITY[pool])
+    unseen = size * pl.col("unseen")
+    free = (size * pl.col("paid") - pl.col(f"held_{_NAMES[pool]}") - unseen).clip(0)
+    return pl.concat(
+        [
+            rows.select(
+                "nh", pl.lit(pool).alias("pool"), pl.lit(kind).alias("kind"), amount.alias("amount")
+            )
+            for kind, amount in ((UNSEEN, unseen), (FREE, free))
+        ]
+    )

@@ -1,0 +1,211 @@
+"""Node-hours: what each node could hold in an hour, what that hour paid for, and who held what."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from attribution.identity import label
+from attribution.phases import glob_regex
+from attribution.ratio import HOUR
+from attribution.spans import by_hour, union
+from ledger.settings import Settings
+
+NODE_HOUR = ("cluster", "node", "hour")
+_FACTS = (
+    "provider_id",
+    "instance_type",
+    "capacity_type",
+    "region",
+    "cpu_millicores",
+    "memory_bytes",
+    "gpus",
+    "gpu_model",
+    "labels",
+)
+
+
+def up_hours(up: pl.DataFrame) -> pl.DataFrame:
+    """``cluster, node, hour, up``: milliseconds that each node was up by any source."""
+    spans = by_hour(union(up, ["cluster", "node"]))
+    return spans.group_by(NODE_HOUR).agg(pl.col("ms").sum().alias("up"))
+
+
+def node_hours(
+    nodes: pl.DataFrame, keys: pl.DataFrame, seen: pl.DataFrame, settings: Settings
+) -> pl.DataFrame:
+    """The node-hours of a day with capacity and method.
+
+    Where a capacity changes inside an hour the later one counts for it; an hour before the node was
+    seen (boot) has its first capacity.
+
+    Args:
+        nodes: Rows of ``nodes``.
+        keys: ``cluster, node, hour, up, paid`` (``up`` and ``paid`` may be null).
+        seen: When each cluster was seen.
+        settings: ``node_pools``.
+
+    Returns:
+        One row per key, sorted, numbered ``nh``: ``_FACTS`` (``memory_kib`` for bytes), ``method``,
+        ``up``, ``paid`` and ``unseen`` in milliseconds.
+    """
+    hours = keys.sort(NODE_HOUR).with_row_index("nh")
+    for sampled in (False, True):
+        hours = _as_of(
+            hours,
+            nodes.filter(pl.col("interval_seconds").is_not_null() == sampled),
+            "_sampled" if sampled else "_told",
+        )
+    hours = hours.with_columns(
+        pl.coalesce(f"{name}_told", f"{name}_sampled").alias(name) for name in _FACTS
+    )
+    watched = by_hour(seen).group_by("cluster", "hour").agg(pl.col("ms").sum().alias("watched"))
+    hours = hours.join(watched, on=["cluster", "hour"], how="left")
+    up = pl.col("up").fill_null(0)
+    paid = pl.max_horizontal(pl.col("paid").fill_null(HOUR), up).clip(0, HOUR)
+    return (
+        hours.with_columns(
+            up.alias("up"),
+            paid.alias("paid"),
+            pl.min_horizontal(paid, HOUR - pl.col("watched").fill_null(0)).alias("unseen"),
+            (pl.col("memory_bytes") // 1024).alias("memory_kib"),
+            _method(settings).alias("method"),
+        )
+        .select("nh", *NODE_HOUR, *_FACTS, "memory_kib", "method", "up", "paid", "unseen")
+        .sort("nh")
+    )
+
+
+def _as_of(hours: pl.DataFrame, nodes: pl.DataFrame, suffix: str) -> pl.DataFrame:
+    """The facts of one kind of source that stand at the end of each hour, else its first ones."""
+    rows = (
+        nodes.select("cluster", "node", pl.col("start").dt.timestamp("ms").alias("since"), *_FACTS)
+        .sort("cluster", "node", "since", *_FACTS, nulls_last=True)
+        .unique(["cluster", "node", "since"], keep="last", maintain_order=True)
+        .with_columns(
+            pl.when(pl.col("since") == pl.col("since").min().over("cluster", "node"))
+            .then(0)
+            .otherwise("since")
+            .alias("since")
+        )
+        .rename({name: name + suffix for name in _FACTS})
+        .sort("since")
+    )
+    ends = hours.with_columns((pl.col("hour") + HOUR - 1).alias("at")).sort("at")
+    return ends.join_asof(
+        rows,
+        left_on="at",
+        right_on="since",
+        by=["cluster", "node"],
+        strategy="backward",
+        check_sortedness=False,
+    ).drop("at", "since")
+
+
+def _method(settings: Settings) -> pl.Expr:
+    chosen = []
+    for pool in settings.node_pools:
+        key, _, pattern = pool.match.label.partition("=")
+        hit = label("labels", key).str.contains(glob_regex(pattern))
+        chosen.append(pl.when(hit).then(pl.lit(pool.split)))
+    return pl.coalesce(*chosen, pl.lit("gpu-first"))
+
+
+def held_amounts(lives: pl.DataFrame, usage: pl.DataFrame) -> pl.DataFrame:
+    """What each pod had of each resource in each hour: max(request, use), integrated.
+
+    Args:
+        lives: Pod intervals with ``who``, ``cluster, uid, node, start, end`` and requests.
+        usage: Rows of ``usage``.
+
+    Returns:
+        ``cluster, node, hour, who, start, end, cpu`` (millicore·ms), ``memory`` (KiB·ms), ``cards``
+        (card·ms), ``active`` and ``watched`` (activity·1e9·ms and ms, over the pod's cards).
+    """
+    hours = by_hour(
+        lives.select(
+            "cluster",
+            "uid",
+            "node",
+            "who",
+            "start",
+            "end",
+            pl.col("cpu_millicores").fill_null(0).clip(0).alias("cpu"),
+            (pl.col("memory_bytes").fill_null(0).clip(0) // 1024).alias("memory"),
+            pl.col("gpus").fill_null(0).clip(0).alias("cards"),
+        )
+    ).with_row_index("life")
+    slots = _slots(hours, usage)
+    sums = hours.join(slots, on="life", how="left").with_columns(
+        *(
+            pl.col(name) * pl.col("ms") + pl.col(f"more_{name}").fill_null(0)
+            for name in ("cpu", "memory")
+        ),
+        pl.col("cards") * pl.col("ms"),
+    )
+    return sums.group_by(*NODE_HOUR, "who").agg(
+        pl.col("start").min(),
+        pl.col("end").max(),
+        pl.col("cpu", "memory", "cards", "active", "watched").sum(),
+    )
+
+
+def _slots(hours: pl.DataFrame, usage: pl.DataFrame) -> pl.DataFrame:
+    """Use above the request, and activity, of each pod-hour: overlap of life and 15-minute slot."""
+    slot = 900_000
+    rows = usage_slots(usage, hours)
+    met = rows.join(hours, on=["cluster", "uid", "hour"])
+    overlap = pl.min_horizontal("end", pl.col("slot") + slot) - pl.max_horizontal("start", "slot")
+    met = met.with_columns(overlap.alias("ms")).filter(pl.col("ms") > 0)
+
+    def more(meter: str, name: str) -> pl.Expr:
+        above = (pl.col("value") - pl.col(name)).clip(0) * pl.col("ms")
+        return above.filter(pl.col("meter") == meter).sum().alias(f"more_{name}")
+
+    busy = pl.col("meter") == "gpu_activity"
+    return met.group_by("life").agg(
+        more("cpu_usage", "cpu"),
+        more("memory_working_set", "memory"),
+        (pl.col("value") * pl.col("ms")).filter(busy).sum().alias("active"),
+        pl.col("ms").filter(busy).sum().alias("watched"),
+    )
+
+
+def usage_slots(usage: pl.DataFrame, lives: pl.DataFrame) -> pl.DataFrame:
+    """The usage of the pods in ``lives`` as integers; of copies, the one with most samples counts.
+
+    Args:
+        usage: Rows of ``usage``.
+        lives: With ``cluster, uid``.
+
+    Returns:
+        ``cluster, uid, device, meter, slot, hour, value``: millicores, KiB, or activity · 1e9
+        clamped to 0..1.
+    """
+    scale = {"cpu_usage": 1000.0, "memory_working_set": 1.0, "gpu_activity": 1e9}
+    sane = pl.col("mean").is_finite() & (pl.col("mean") >= 0)
+    rows = usage.filter(pl.col("meter").is_in(list(scale)) & sane).join(
+        lives.select("cluster", "uid").unique(), on=["cluster", "uid"], how="semi"
+    )
+    rows = rows.sort("samples", "mean", descending=True, nulls_last=True).unique(
+        ["cluster", "uid", "node", "device", "meter", "slot"], keep="first", maintain_order=True
+    )
+    activity = pl.col("meter") == "gpu_activity"
+    mean = pl.when(activity).then(pl.col("mean").clip(0, 1)).otherwise("mean")
+    value = (
+        (mean * pl.col("meter").replace_strict(scale, return_dtype=pl.Float64))
+        .round(0, mode="half_to_even")
+        .cast(pl.Int64)
+    )
+    slot = pl.col("slot").dt.timestamp("ms")
+    return rows.select(
+        "cluster",
+        "uid",
+        "device",
+        "meter",
+        slot.alias("slot"),
+        (slot // HOUR * HOUR).alias("hour"),
+        pl.when(pl.col("meter") == "memory_working_set")
+        .then(value // 1024)
+        .otherwise(value)
+        .alias("value"),
+    )

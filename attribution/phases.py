@@ -1,0 +1,90 @@
+"""Phases: what a pod was doing, by explicit rules, the roles of the settings, or its role's name.
+
+A held pod waits, whatever it is. A role is told by the Ray group, replicated job or replica type
+that created the pod. The default patterns name only what the words of the field mean: a Ray group
+``worker`` may do anything and stays unknown, the ``Worker`` of a PyTorchJob trains.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import get_args
+
+import polars as pl
+
+from attribution.identity import first_hit, pod_rule
+from ledger.settings import Phase, Settings
+
+PHASES: tuple[str, ...] = get_args(Phase)
+_TRAINERS = r"(trainer.*|node|worker.*|master|learner.*|actor)"
+
+DEFAULT_ROLES: tuple[tuple[str, str], ...] = (
+    ("reward", r"^[^:]*:.*(reward|judge)"),
+    ("reference", r"^[^:]*:(.*[-_])?ref(erence)?([-_].*)?$"),
+    ("rollout", r"^[^:]*:(rollout|generat|vllm|sglang|.*sampler)"),
+    ("evaluation", r"^[^:]*:eval"),
+    ("data", r"^[^:]*:(data|preprocess|tokeniz)"),
+    ("serve", r"^[^:]*:(serve|serving|predictor)"),
+    ("update", rf"^(replica-type|replicated-job):{_TRAINERS}$"),
+    ("update", r"^ray-group:(trainer|learner)"),
+)
+"""Phase and pattern of the role, in any case; the first that matches wins."""
+
+_EVALUATOR = r"^eval(uat|$|[-_.0-9])"
+
+
+def glob_regex(pattern: str) -> str:
+    """A glob (``*``, ``?``) as an anchored regular expression."""
+    parts = re.split(r"([*?])", pattern)
+    return "^" + "".join({"*": ".*", "?": "."}.get(p, re.escape(p)) for p in parts) + "$"
+
+
+def add_phase(lives: pl.DataFrame, settings: Settings) -> pl.DataFrame:
+    """Add ``phase`` to pod intervals.
+
+    Args:
+        lives: With ``state``, ``role``, ``root_name`` and what the rules of ``phase`` read.
+        settings: Rules and roles.
+    """
+    told = first_hit(settings.identity.phase, pod_rule).str.to_lowercase()
+    explicit = pl.when(told.is_in(PHASES)).then(told)
+    chosen = _by_pattern(
+        "role",
+        ((phase, glob_regex(glob)) for phase, globs in settings.roles.items() for glob in globs),
+    )
+    evaluator = pl.when(pl.col("root_name").str.to_lowercase().str.contains(_EVALUATOR)).then(
+        pl.lit("evaluation")
+    )
+    special = [(phase, regex) for phase, regex in DEFAULT_ROLES if phase != "update"]
+    update = [(phase, regex) for phase, regex in DEFAULT_ROLES if phase == "update"]
+    # The workers of a job that is called eval-... evaluate, although workers train elsewhere.
+    phase = pl.coalesce(
+        explicit,
+        chosen,
+        _by_pattern("role", special),
+        evaluator,
+        _by_pattern("role", update),
+        pl.lit("unknown"),
+    )
+    held = pl.col("state") == "held"
+    return lives.with_columns(pl.when(held).then(pl.lit("wait")).otherwise(phase).alias("phase"))
+
+
+def _by_pattern(column: str, patterns: Iterable[tuple[str, str]]) -> pl.Expr:
+    hits = [
+        pl.when(pl.col(column).str.contains(f"(?i){regex}")).then(pl.lit(phase))
+        for phase, regex in patterns
+    ]
+    return pl.coalesce(*hits, pl.lit(None, dtype=pl.String))
+
+
+def dimension(phase: pl.Expr, given: pl.Expr) -> pl.Expr:
+    """Cost dimension of a share: what its phase says, else that of its charge."""
+    return (
+        pl.when(phase.is_in(["evaluation", "reward"]))
+        .then(pl.lit("evaluation"))
+        .when(phase == "data")
+        .then(pl.lit("data"))
+        .otherwise(given)
+    )

@@ -1,0 +1,93 @@
+"""Half-open intervals in columns ``start`` and ``end`` (milliseconds): union, overlap, hours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from attribution.ratio import HOUR
+
+
+def union(spans: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+    """Merge intervals of one key that overlap or touch.
+
+    Returns:
+        ``by``, ``start``, ``end``, sorted.
+    """
+    ordered = spans.select(*by, "start", "end").filter(pl.col("start") < pl.col("end"))
+    ordered = ordered.sort(*by, "start", "end").with_columns(
+        pl.col("end").cum_max().shift(1).over(by).alias("reach")
+    )
+    opens = (pl.col("start") > pl.col("reach")).fill_null(True)
+    return (
+        ordered.with_columns(opens.cast(pl.Int64).cum_sum().alias("block"))
+        .group_by(*by, "block")
+        .agg(pl.col("start").min(), pl.col("end").max())
+        .drop("block")
+        .sort(*by, "start")
+    )
+
+
+def flatten(rows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+    """Cut intervals of one key so that none overlap; at any time the row that began last counts.
+
+    Equal starts are decided by the rows' content, so that neither their order nor a copy matters.
+
+    Returns:
+        The columns of ``rows``, sorted by ``by`` and ``start``.
+    """
+    rest = [name for name in rows.columns if name not in (*by, "start", "end")]
+    rows = rows.filter(pl.col("start") < pl.col("end")).unique()
+    rows = rows.sort(*by, "start", "end", *rest, nulls_last=True)
+    before = pl.col("end").cum_max().shift(1).over(by)
+    if not rows.select((pl.col("start") < before).any()).item():
+        return rows
+    ranked = rows.with_row_index("rank")
+    points = pl.concat([rows.select(*by, pl.col(edge).alias("from")) for edge in ("start", "end")])
+    pieces = (
+        points.unique()
+        .sort(*by, "from")
+        .with_columns(pl.col("from").shift(-1).over(by).alias("until"))
+    )
+    covered = (
+        pieces.drop_nulls("until")
+        .join(ranked, on=list(by), nulls_equal=True)
+        .filter((pl.col("start") <= pl.col("from")) & (pl.col("until") <= pl.col("end")))
+    )
+    winners = covered.sort("rank").group_by(*by, "from", "until").last()
+    return (
+        winners.with_columns(pl.col("from").alias("start"), pl.col("until").alias("end"))
+        .select(rows.columns)
+        .sort(*by, "start")
+    )
+
+
+def intersect(left: pl.DataFrame, right: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+    """Overlaps of the intervals of two frames with one key; columns of both."""
+    both = left.join(right.rename({"start": "from", "end": "until"}), on=list(by))
+    return clip(both, pl.col("from"), pl.col("until")).drop("from", "until")
+
+
+def clip(spans: pl.DataFrame, start: pl.Expr | int, end: pl.Expr | int) -> pl.DataFrame:
+    """The parts of the intervals inside ``[start, end)``; what lies outside is dropped."""
+    return spans.with_columns(
+        pl.max_horizontal("start", start if isinstance(start, pl.Expr) else pl.lit(start)),
+        pl.min_horizontal("end", end if isinstance(end, pl.Expr) else pl.lit(end)),
+    ).filter(pl.col("start") < pl.col("end"))
+
+
+def by_hour(spans: pl.DataFrame) -> pl.DataFrame:
+    """Cut intervals at full hours.
+
+    Returns:
+        One row per interval and hour: ``hour`` (its start), ``start`` and ``end`` inside it, and
+        ``ms``, their distance.
+    """
+    first = pl.col("start") // HOUR
+    last = (pl.col("end") - 1) // HOUR
+    hours = spans.with_columns((pl.int_ranges(first, last + 1)).alias("hour")).explode("hour")
+    hours = hours.with_columns(pl.col("hour") * HOUR)
+    return hours.with_columns(
+        pl.max_horizontal("start", "hour"), pl.min_horizontal("end", pl.col("hour") + HOUR)
+    ).with_columns((pl.col("end") - pl.col("start")).alias("ms"))

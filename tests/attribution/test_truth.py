@@ -1,0 +1,64 @@
+"""The simulator's truth is written independently; attribution must meet it to the last digit."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import UTC, date, datetime
+
+import polars as pl
+import pytest
+
+from attribution.day import attribute_day
+from attribution.facts import DayFacts
+from collector.simulate.facts import facts
+from collector.simulate.model import World
+from collector.simulate.options import WorldOptions
+from collector.simulate.truth import Key, Truth, work_out
+from collector.simulate.world import build
+from ledger.money import to_units
+from ledger.settings import Settings
+
+END = date(2026, 11, 30)
+
+
+def given_costs(world: World, day: date) -> dict[Key, tuple[int, int]]:
+    """What attribution says, in the keys of the truth."""
+    books = attribute_day(DayFacts.of_tables(day, facts(world, day)), Settings())
+    rows = books.costs.select(
+        "experiment", "phase", "reason", "node", "target", "ServiceName",
+        *(to_units(pl.col(name)).alias(name) for name in ("EffectiveCost", "BilledCost")),
+    )
+    sums: dict[Key, list[int]] = defaultdict(lambda: [0, 0])
+    for experiment, phase, reason, node, target, service, effective, billed in rows.iter_rows():
+        key = Key(
+            experiment,
+            phase if target == "workload" and reason is None else None,
+            reason,
+            node,
+            service if node is None else None,
+        )
+        sums[key][0] += effective
+        sums[key][1] += billed
+    return {key: (pair[0], pair[1]) for key, pair in sums.items()}
+
+
+def differences(world: World, truth: Truth, day: date) -> dict[Key, tuple[object, object]]:
+    start = int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()) * 1000
+    right = {key: tuple(amount) for key, amount in truth.days[start].items() if any(amount)}
+    given = {key: pair for key, pair in given_costs(world, day).items() if any(pair)}
+    wrong = {
+        key: (right.get(key), given.get(key))
+        for key in right.keys() | given.keys()
+        if right.get(key) != given.get(key)
+    }
+    return {
+        key: pair for key, pair in wrong.items() if key.target not in truth.errors
+    }
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, 11])
+def test_every_experiment_phase_and_node_equals_the_truth(seed: int) -> None:
+    world = build(WorldOptions(seed=seed, days=3, end=END, outage_hours=3 * (seed % 2)))
+    truth = work_out(world)
+    for day in world.options.window.days():
+        assert differences(world, truth, day) == {}
