@@ -22,6 +22,8 @@ TIMEOUT = (5.0, 60.0)  # seconds to connect, and between two reads
 ATTEMPTS = 5
 LONGEST_WAIT = 30.0  # seconds; a server that asks for more is taken at its word only so far
 PATIENCE = 180.0  # seconds for all attempts of one request
+# What the official client raises over a kubeconfig of another shape than it expects.
+_ODD = (ValueError, TypeError, AttributeError, LookupError)
 
 
 class ApiError(Exception):
@@ -135,6 +137,7 @@ class Api:
 def _configuration(source: KubernetesSource, base: Path) -> Any:  # noqa: ANN401 - untyped library
     from kubernetes import config
     from kubernetes.client.configuration import Configuration
+    from yaml import YAMLError
 
     settings = Configuration()
     try:
@@ -145,7 +148,7 @@ def _configuration(source: KubernetesSource, base: Path) -> Any:  # noqa: ANN401
         else:
             path = resolve_path(source.kubeconfig, base) if source.kubeconfig else None
             config.load_kube_config(path, source.context, settings, persist_config=False)
-    except (config.ConfigException, OSError, ValueError) as error:
+    except (config.ConfigException, YAMLError, OSError, *_ODD) as error:
         raise SourceError(
             f"cannot log in to the cluster: {_line(error)}",
             "check context and kubeconfig, or in_cluster",

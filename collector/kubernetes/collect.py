@@ -111,7 +111,7 @@ class KubernetesCollector:
             if cards(request)[2]:
                 more_cards.append(pod.place)
             facts = pod_facts(pod, self.cluster, request, owners.of(pod), self.annotations)
-            yield from workload_rows(facts, lived, window)
+            yield from workload_rows(facts, lived, window, seen.taken_at)
         _name_gap(seen, "no_finish_time", "pods are over, but nothing says since when", unknown_end)
         _name_gap(
             seen,

@@ -10,7 +10,20 @@ from collector.kubernetes.kinds import Kind
 from collector.kubernetes.objects import Document, Object
 from collector.kubernetes.rejects import Rejected
 
+
+class _Name(msgspec.Struct):
+    name: str = ""
+    namespace: str | None = None
+
+
+class _Named(msgspec.Struct):
+    """As little of an object as names it, for a message about one that is broken elsewhere."""
+
+    metadata: _Name
+
+
 _DOCUMENT = msgspec.json.Decoder(Document)
+_NAMES = msgspec.json.Decoder(_Named)
 
 
 @lru_cache
@@ -44,6 +57,7 @@ def decode(kind: Kind, raw: bytes | msgspec.Raw) -> Object:
 
 def _name(raw: bytes | msgspec.Raw) -> str:
     try:
-        return _decoder(Object).decode(raw).place
+        found = _NAMES.decode(raw).metadata
+        return f"{found.namespace}/{found.name}" if found.namespace else found.name
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return "without readable metadata"

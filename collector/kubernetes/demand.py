@@ -36,9 +36,13 @@ def amounts(quantities: Mapping[str, str | int | float] | None) -> Amounts:
     """Quantities by resource name, exact.
 
     Raises:
-        ValueError: One of them is no quantity.
+        ValueError: One of them is no quantity, or is negative.
     """
-    return {name: parse(str(value)) for name, value in (quantities or {}).items()}
+    found = {name: parse(str(value)) for name, value in (quantities or {}).items()}
+    for name, amount in found.items():
+        if amount < 0:
+            raise ValueError(f"{name} is negative")
+    return found
 
 
 def effective_request(spec: PodSpec) -> Amounts:

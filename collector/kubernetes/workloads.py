@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from fnmatch import fnmatchcase
 from fractions import Fraction
 
@@ -47,17 +48,19 @@ ENVIRONMENT = frozenset(
 )
 
 
-def workload_rows(facts: Row, life: Life, window: Window) -> Iterator[Row]:
+def workload_rows(facts: Row, life: Life, window: Window, now: datetime | None) -> Iterator[Row]:
     """A pod's days: one row per day and span of its life.
 
     Args:
         facts: What does not change over the life, from ``pod_facts``.
         life: The life.
         window: The days asked for; rows are clipped to them.
+        now: Until when an open life is known to go on; None = to the end of the window.
     """
+    known = now or window.end
     for span in life.spans:
         state = "running" if span.running else "held"
-        for day, start, end in days_of(span.start, span.end, window):
+        for day, start, end in days_of(span.start, min(span.end, known), window):
             yield {
                 **facts,
                 "day": day,
@@ -117,8 +120,9 @@ def pod_request(pod: Pod) -> dict[str, Fraction]:
     """
     try:
         request = effective_request(pod.spec)
+        milli(request.get("cpu", Fraction(0)))
         for amount in request.values():
-            milli(amount)
+            whole(amount)
     except ValueError as error:
         raise Rejected("bad_number", f"{pod.place}: {error}") from None
     return request

@@ -106,7 +106,7 @@ class ApiServer:
         self._stopping = threading.Event()
         self._http = ThreadingHTTPServer(("127.0.0.1", port), self._handler())
         self._http.daemon_threads = True
-        self._thread = threading.Thread(target=self._http.serve_forever, daemon=True)
+        self._thread = threading.Thread(target=self.serve_forever, daemon=True)
 
     @property
     def url(self) -> str:
@@ -118,7 +118,7 @@ class ApiServer:
         return [request for request in self.requests if request.path == path]
 
     def serve_forever(self) -> None:
-        self._http.serve_forever()
+        self._http.serve_forever(poll_interval=0.01)
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -201,6 +201,7 @@ class ApiServer:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True  # else each answer waits 40 ms for an acknowledgement
 
             def do_GET(self) -> None:
                 url = urlsplit(self.path)

@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from collector.kubernetes.nodes import capacity_type
+from ledger.facts import Facts
+from ledger.schema import NODES
+from ledger.window import Window, parse_day
+from tests.collector.kubernetes.builders import DAY, Json, collect, node, pod, row, running
+
+
+def facts_of(folder: Path, *items: Json, window: Window | None = None) -> Facts:
+    path = folder / "objects.json"
+    path.write_text(
+        json.dumps(
+            {"kind": "List", "apiVersion": "v1", "items": [pod("a", running("08:30")), *items]}
+        )
+    )
+    return collect(window or Window.of_day(parse_day(DAY)), dump=str(path))
+
+
+def node_row(facts: Facts, name: str = "gpu-1") -> Json:
+    return row(facts, name, "nodes", "node")
+
+
+def test_a_node_stands_from_its_registration_on_every_day(tmp_path: Path) -> None:
+    days = Window.of_days(parse_day(DAY), parse_day("2026-12-01"))
+    frame = facts_of(tmp_path, node(), window=days).tables["nodes"]
+    assert [(row["start"].hour, row["end"].day) for row in frame.iter_rows(named=True)] == [
+        (6, 1),
+        (0, 2),
+    ]
+    assert dict(frame.schema) == {
+        name: dtype for name, dtype in NODES.schema.items() if name != "source"
+    }
+
+
+def test_what_a_node_says_of_itself(tmp_path: Path) -> None:
+    labels = {
+        "node.kubernetes.io/instance-type": "p5.48xlarge",
+        "topology.kubernetes.io/region": "eu-west-1",
+        "topology.kubernetes.io/zone": "eu-west-1a",
+        "karpenter.sh/capacity-type": "spot",
+        "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3",
+    }
+    found = node_row(facts_of(tmp_path, node(labels=labels)))
+    assert json.loads(found["labels"]) == labels
+    expected = {
+        "cluster": "train-a",
+        "provider_id": "aws:///eu-1a/i-1",
+        "instance_type": "p5.48xlarge",
+        "capacity_type": "spot",
+        "region": "eu-west-1",
+        "zone": "eu-west-1a",
+        "cpu_millicores": 192000,
+        "memory_bytes": 2**41,
+        "gpus": 8,
+        "gpu_resource": "nvidia.com/gpu",
+        "gpu_model": "NVIDIA-H100-80GB-HBM3",
+        "created": datetime(2026, 11, 30, 6, tzinfo=UTC),
+        "interval_seconds": None,
+    }
+    assert {key: found[key] for key in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("capacity", "gpus"),
+    [
+        ({"cpu": "4", "memory": "8Gi"}, None),
+        ({"cpu": "4", "nvidia.com/gpu": "0"}, 0),
+        ({}, None),
+    ],
+)
+def test_a_count_that_is_not_given_is_not_zero(
+    tmp_path: Path,
+    capacity: Json,
+    gpus: int | None,
+) -> None:
+    found = node_row(facts_of(tmp_path, node(capacity=capacity)))
+    assert found["gpus"] == gpus
+    assert found["cpu_millicores"] == (4000 if capacity else None)
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        ({"karpenter.sh/capacity-type": "on-demand"}, "on-demand"),
+        ({"eks.amazonaws.com/capacityType": "ON_DEMAND"}, "on-demand"),
+        ({"eks.amazonaws.com/capacityType": "CAPACITY_BLOCK"}, "reserved"),
+        ({"cloud.google.com/gke-spot": "true"}, "spot"),
+        ({"kubernetes.azure.com/scalesetpriority": "regular"}, "on-demand"),
+        ({}, None),
+    ],
+)
+def test_capacity_type(labels: dict[str, str], expected: str | None) -> None:
+    assert capacity_type(labels) == expected
+
+
+def test_several_kinds_of_cards_are_named_as_a_gap(tmp_path: Path) -> None:
+    mixed = node(capacity={"nvidia.com/mig-1g.5gb": "2", "nvidia.com/mig-3g.20gb": "1"})
+    facts = facts_of(tmp_path, mixed)
+    assert [gap.reason for gap in facts.gaps] == ["several_card_resources"]
+
+
+@pytest.mark.parametrize(
+    ("made", "reason"),
+    [
+        (node("bad", capacity={"cpu": "many"}), "bad_number"),
+        (node("bad", created="25:00"), "bad_date"),
+    ],
+)
+def test_a_node_that_cannot_be_true_is_put_aside(tmp_path: Path, made: Json, reason: str) -> None:
+    facts = facts_of(tmp_path, made, node())
+    assert facts.tables["nodes"]["node"].to_list() == ["gpu-1"]
+    assert [(entry.reason, entry.where) for entry in facts.quarantine] == [(reason, "nodes")]
