@@ -1,0 +1,280 @@
+"""What is known of every GPU node in every local hour: paid, working, idle, or not seen.
+
+The frames here are keyed by (cluster, node, hour). ``hour`` numbers the local hours of the window
+(``rules.calendar.local_hours``); all times are UTC, all lengths milliseconds.
+
+States of a node in an hour:
+
+| state | meaning |
+|---|---|
+| ``early`` | before the node was first seen: nothing is known of it |
+| ``off`` | the cluster was seen and the node not up, or its bill is in and lacks the hour |
+| ``busy`` | up, and a device worked |
+| ``idle`` | up, and no pod held a GPU or all devices stayed quiet, with enough coverage |
+| ``unknown`` | anything else |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from ledger.schema import COSTS, NODES, USAGE, WORKLOADS
+from ledger.settings import IdleNodes
+from rules.calendar import SLOT, LocalHour
+from rules.rule import RuleTables
+
+KEY = ("cluster", "node")
+METER = "gpu_activity"
+_TIME = pl.Datetime("us", "UTC")
+_HOUR = [*KEY, "hour"]
+
+
+def _ms(span: pl.Expr) -> pl.Expr:
+    return span.dt.total_milliseconds()
+
+
+@dataclass(frozen=True)
+class Hours:
+    """The local hours of a window as frames.
+
+    Args:
+        frame: ``hour, hour_start, hour_end, length`` (ms) and whatever columns the rule adds.
+        slots: ``slot, hour``: the quarter hours of each.
+    """
+
+    frame: pl.DataFrame
+    slots: pl.DataFrame
+
+    @classmethod
+    def of(cls, hours: Sequence[LocalHour], **columns: Sequence[object]) -> Hours:
+        """Frames of local hours; ``columns`` hold one value per hour."""
+        frame = pl.DataFrame(
+            {
+                "hour": list(range(len(hours))),
+                "hour_start": [h.span.start for h in hours],
+                "hour_end": [h.span.end for h in hours],
+                **columns,
+            },
+            schema_overrides={"hour": pl.Int64(), "hour_start": _TIME, "hour_end": _TIME},
+        ).with_columns(_ms(pl.col("hour_end") - pl.col("hour_start")).alias("length"))
+        slots = frame.select(
+            "hour",
+            pl.datetime_ranges("hour_start", "hour_end", SLOT, closed="left").alias("slot"),
+        ).explode("slot")
+        return cls(frame, slots)
+
+
+def merge_intervals(rows: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
+    """``start, end`` per key as intervals that do not overlap: what any of the rows covers."""
+    reach = pl.col("end").cum_max().over(keys).shift(1).over(keys)
+    return (
+        rows.filter(pl.col("start") < pl.col("end"))
+        .select(*keys, "start", "end")
+        .sort(*keys, "start", "end")
+        .with_columns((pl.col("start") > reach).fill_null(True).cum_sum().over(keys).alias("run"))
+        .group_by(*keys, "run")
+        .agg(pl.col("start").min(), pl.col("end").max())
+        .drop("run")
+    )
+
+
+def time_per_hour(rows: pl.LazyFrame, keys: Sequence[str], hours: Hours, name: str) -> pl.LazyFrame:
+    """Milliseconds of every hour that any of the intervals covers: ``*keys, hour, <name>``."""
+    overlap = pl.min_horizontal("end", "hour_end") - pl.max_horizontal("start", "hour_start")
+    return (
+        merge_intervals(rows, keys)
+        .join_where(
+            hours.frame.lazy(),
+            pl.col("start") < pl.col("hour_end"),
+            pl.col("end") > pl.col("hour_start"),
+        )
+        .group_by(*keys, "hour")
+        .agg(_ms(overlap).sum().alias(name))
+    )
+
+
+def node_list(tables: RuleTables) -> pl.DataFrame:
+    """Every node that any table speaks of, and whether it has cards.
+
+    Returns:
+        ``cluster, node, first_seen, last_seen`` (null = no row in ``nodes``), ``gpus`` (null =
+        unknown or not said), ``traces`` (pods with cards, devices or card costs on it).
+    """
+    traces = (
+        pl.concat(
+            [
+                tables[WORKLOADS].filter(pl.col("gpus") > 0).select(KEY),
+                tables[USAGE].filter(pl.col("meter") == METER).select(KEY),
+                tables[COSTS].filter(pl.col("resource") == "gpu").select(KEY),
+            ]
+        )
+        .drop_nulls()
+        .unique()
+        .with_columns(pl.lit(True).alias("traces"))
+    )
+    known = (
+        tables[NODES]
+        .group_by(KEY)
+        .agg(
+            pl.min_horizontal("start", "created").min().alias("first_seen"),
+            pl.col("end").max().alias("last_seen"),
+            pl.col("gpus").max(),
+        )
+    )
+    return (
+        known.join(traces, on=KEY, how="full", coalesce=True)
+        .with_columns(pl.col("traces").fill_null(False))
+        .sort(KEY)
+        .collect()
+    )
+
+
+def device_hours(usage: pl.LazyFrame, hours: Hours) -> pl.LazyFrame:
+    """Samples and peak activity of each device in each hour.
+
+    A slot without any sample has no row, so what an hour should hold is taken from the fullest
+    hour of the device's day; a slot that expects 5 samples or more says it by itself, because
+    rounding to whole samples then errs by less than a tenth.
+
+    Returns:
+        ``cluster, node, device, hour, samples, expected, peak``.
+    """
+    day = [*KEY, "device", "date"]
+    per_slot = pl.col("slot_expected").max().over(day)
+    rate = pl.col("expected") / pl.col("length")
+    return (
+        usage.filter(pl.col("meter") == METER, pl.col("node").is_not_null())
+        .join(hours.slots.lazy(), on="slot")
+        .group_by(*KEY, "device", "hour")
+        .agg(
+            pl.col("samples").fill_null(0).sum(),
+            pl.col("expected").fill_null(0).sum(),
+            pl.col("expected").max().fill_null(0).alias("slot_expected"),
+            pl.col("max").fill_nan(None).max().alias("peak"),
+        )
+        .join(
+            hours.frame.lazy().select(
+                "hour", "length", pl.col("hour_start").dt.date().alias("date")
+            ),
+            on="hour",
+        )
+        .with_columns(
+            pl.max_horizontal(
+                rate.max().over(day) * pl.col("length"),
+                pl.when(per_slot >= 5).then(per_slot * pl.col("length") / _slot_ms()),
+            ).alias("expected")
+        )
+        .select(*KEY, "device", "hour", "samples", "expected", "peak")
+    )
+
+
+def _slot_ms() -> int:
+    return int(SLOT.total_seconds() * 1000)
+
+
+def pod_hours(tables: RuleTables, hours: Hours, min_coverage: float) -> pl.LazyFrame:
+    """Hours of each cluster in which it is known which pods held cards.
+
+    Only sampled rows count: an API snapshot is blind to pods that were deleted before it. And a day
+    without a single pod of the cluster says nothing of its pods.
+
+    Returns:
+        ``cluster, hour, pods_known`` (true).
+    """
+    sampled = pl.col("interval_seconds").is_not_null()
+    days = tables[WORKLOADS].filter(sampled).select("cluster", "day").unique()
+    seen = tables[NODES].filter(sampled).join(days, on=["cluster", "day"], how="semi")
+    return (
+        time_per_hour(seen, ["cluster"], hours, "seen")
+        .join(hours.frame.lazy().select("hour", "length"), on="hour")
+        .filter(pl.col("seen") >= pl.col("length") * min_coverage)
+        .select("cluster", "hour", pl.lit(True).alias("pods_known"))
+    )
+
+
+def states(
+    tables: RuleTables, nodes: pl.DataFrame, hours: Hours, paid: pl.LazyFrame, thresholds: IdleNodes
+) -> pl.DataFrame:
+    """The state of each of the nodes in each hour.
+
+    Args:
+        tables: The window's tables.
+        nodes: ``cluster, node, first_seen, gpus``.
+        hours: The local hours.
+        paid: ``cluster, node, hour, unbilled``: hours whose bill is in and lacks the node.
+        thresholds: Settings of the rule.
+
+    Returns:
+        ``cluster, node, hour, up`` (ms), ``state, samples, expected, peak, held`` and the columns
+        of the hours, sorted.
+    """
+    held = tables[WORKLOADS].filter(pl.col("gpus") > 0, pl.col("node").is_not_null())
+    return (
+        nodes.lazy()
+        .select(*KEY, "first_seen", "gpus")
+        .join(hours.frame.lazy(), how="cross")
+        .join(time_per_hour(tables[NODES], KEY, hours, "up"), on=_HOUR, how="left")
+        .join(
+            time_per_hour(tables[NODES], ["cluster"], hours, "cluster_seen"),
+            on=["cluster", "hour"],
+            how="left",
+        )
+        .join(time_per_hour(held, KEY, hours, "held"), on=_HOUR, how="left")
+        .join(pod_hours(tables, hours, thresholds.min_coverage), on=["cluster", "hour"], how="left")
+        .with_columns(
+            pl.col("up", "cluster_seen", "held").fill_null(0), pl.col("pods_known").fill_null(False)
+        )
+        .pipe(_with_devices, device_hours(tables[USAGE], hours), thresholds.min_coverage)
+        .join(paid, on=_HOUR, how="left")
+        .with_columns(_state(thresholds).alias("state"))
+        .sort(_HOUR)
+        .collect()
+    )
+
+
+def _with_devices(rows: pl.LazyFrame, devices: pl.LazyFrame, min_coverage: float) -> pl.LazyFrame:
+    """Adds ``samples, expected, peak, covered``: devices with enough samples for the paid time."""
+    known_off = (pl.col("cluster_seen") - pl.col("up")).clip(lower_bound=0)
+    span = rows.select(*_HOUR, (1 - known_off / pl.col("length")).alias("share"))
+    # The margin is for the division above: 0.9 of 40 samples is 36, not 36.00000000000001.
+    needed = pl.col("expected") * pl.col("share") * min_coverage - 1e-9
+    summary = (
+        devices.join(span, on=_HOUR)
+        .with_columns(((pl.col("samples") > 0) & (pl.col("samples") >= needed)).alias("covered"))
+        .group_by(_HOUR)
+        .agg(
+            pl.col("samples").sum(),
+            pl.col("expected").sum().round().cast(pl.Int64),
+            pl.col("peak").max(),
+            pl.col("covered").sum().cast(pl.Int64),
+        )
+    )
+    return rows.join(summary, on=_HOUR, how="left").with_columns(
+        pl.col("samples", "expected", "covered").fill_null(0)
+    )
+
+
+def _state(thresholds: IdleNodes) -> pl.Expr:
+    """The table at the top of this module, as an expression."""
+    seen = pl.col("cluster_seen") >= pl.col("length") * thresholds.min_coverage
+    quiet = (pl.col("covered") >= pl.col("gpus")) & (pl.col("peak") <= thresholds.idle_activity)
+    free = pl.col("pods_known") & (pl.col("held") == 0)
+    early = (pl.col("first_seen") >= pl.col("hour_end")).fill_null(True)
+    return (
+        pl.when((pl.col("up") == 0) & early)
+        .then(pl.lit("early"))
+        .when((pl.col("up") == 0) & seen)
+        .then(pl.lit("off"))
+        .when(pl.col("up") == 0)
+        .then(pl.lit("unknown"))
+        .when(pl.col("unbilled").fill_null(False))
+        .then(pl.lit("off"))
+        .when(pl.col("peak") > thresholds.idle_activity)
+        .then(pl.lit("busy"))
+        .when(free | quiet)
+        .then(pl.lit("idle"))
+        .otherwise(pl.lit("unknown"))
+    )
