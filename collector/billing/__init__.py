@@ -1,0 +1,22 @@
+"""Bills: FOCUS Cost and Usage files (1.0 to 1.4) become rows of the table ``charges``.
+
+The path of a line: ``files`` finds and fetches, ``sheet`` opens a file as text cells, ``columns``
+matches its headers, ``values`` reads cells, ``lines`` cleans a batch of rows, ``reading`` does so
+for all files, ``whole`` gives the lines their ids, ``days`` splits what spans several days,
+``kinds`` names dimension and elasticity, and ``focus`` is the collector that puts them together.
+``report`` keeps count of everything odd.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from collector.billing.focus import FocusBill
+from ledger.settings import Bill, resolve_path
+
+__all__ = ["FocusBill", "from_settings"]
+
+
+def from_settings(bill: Bill, base: Path) -> FocusBill:
+    """The collector of one bill of the settings; relative paths are relative to ``base``."""
+    return FocusBill(bill, resolve_path(bill.path, base))
