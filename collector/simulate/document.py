@@ -28,11 +28,15 @@ def truth_document(world: World, truth: Truth) -> Json:
         for key, amount in rows.items():
             total[key] = _add(total.get(key, Amount(0, 0)), amount)
     return {
-        "schema_version": "1", "kind": "truth", "currency": world.options.currency,
-        "cluster": world.options.cluster, "window": world.options.window.as_dict(),
+        "schema_version": "1",
+        "kind": "truth",
+        "currency": world.options.currency,
+        "cluster": world.options.cluster,
+        "window": world.options.window.as_dict(),
         "seed": world.options.seed,
-        "days": [{"day": _day(start).isoformat(), **_figures(rows)}
-                 for start, rows in truth.days.items()],
+        "days": [
+            {"day": _day(start).isoformat(), **_figures(rows)} for start, rows in truth.days.items()
+        ],
         "total": _figures(total),
         "targets": _targets(total, truth.errors),
     }
@@ -50,9 +54,7 @@ def _money(amount: Amount) -> Json:
     return {"cost": money(amount.effective), "billed": money(amount.billed)}
 
 
-def _grouped(
-    rows: Mapping[Key, Amount], keep: Callable[[Key], bool], *names: str
-) -> list[Json]:
+def _grouped(rows: Mapping[Key, Amount], keep: Callable[[Key], bool], *names: str) -> list[Json]:
     """Sums by some parts of the key, for the keys to keep, in order."""
     sums: dict[tuple[Hashable, ...], Amount] = defaultdict(lambda: Amount(0, 0))
     for key, amount in rows.items():
@@ -60,8 +62,11 @@ def _grouped(
             group = tuple(getattr(key, name) for name in names)
             sums[group] = _add(sums[group], amount)
     ordered = sorted(sums.items(), key=lambda item: [str(part or "") for part in item[0]])
-    return [{_NAMES.get(name, name): part for name, part in zip(names, group, strict=True)}
-            | _money(amount) for group, amount in ordered]
+    return [
+        {_NAMES.get(name, name): part for name, part in zip(names, group, strict=True)}
+        | _money(amount)
+        for group, amount in ordered
+    ]
 
 
 _NAMES = {"target": "experiment"}
@@ -72,12 +77,19 @@ def _figures(rows: Mapping[Key, Amount]) -> Json:
     lines = _grouped(rows, lambda key: key.node is None, "target", "service")
     for line in lines:
         line["experiment"] = None if line["experiment"] == UNATTRIBUTED else line["experiment"]
-    everything = Amount(sum(amount.effective for amount in rows.values()),
-                        sum(amount.billed for amount in rows.values()))
+    everything = Amount(
+        sum(amount.effective for amount in rows.values()),
+        sum(amount.billed for amount in rows.values()),
+    )
     return {
         **_money(everything),
-        "nodes": _grouped(rows, lambda key: key.node is not None and key.target not in _SPECIAL,
-                          "target", "phase", "node"),
+        "nodes": _grouped(
+            rows,
+            lambda key: key.node is not None and key.target not in _SPECIAL,
+            "target",
+            "phase",
+            "node",
+        ),
         "idle": _grouped(rows, lambda key: key.target == IDLE, "node"),
         "unattributed": _grouped(rows, lambda key: key.target == UNATTRIBUTED, "reason", "node"),
         "lines": lines,

@@ -39,7 +39,8 @@ def _parts(series: pl.DataFrame, start: int, end: int, step: int) -> Iterator[pl
     found = series.filter(first <= last)
     part = ((last - first) // step + 1).cum_sum() // _PART
     yield from found.with_columns(part.alias("part")).partition_by(
-        "part", maintain_order=True, include_key=False)
+        "part", maintain_order=True, include_key=False
+    )
 
 
 def write_openmetrics(world: World, folder: Path) -> Iterator[Path]:
@@ -52,7 +53,8 @@ def write_openmetrics(world: World, folder: Path) -> Iterator[Path]:
     for start, end in day_bounds(world):
         path = folder / f"{moment(start):%Y-%m-%d}.om"
         _lines(samples(series, start, end, world.options.step)).write_csv(
-            path, include_header=False, quote_style="never")
+            path, include_header=False, quote_style="never"
+        )
         yield path
 
 

@@ -13,19 +13,18 @@ from datetime import date
 
 import polars as pl
 
-from collector.simulate.bills import DIMENSIONS, focus_row, next_month
-from collector.simulate.cards import card_spans
+from collector.simulate.bills import next_month
+from collector.simulate.focus import DIMENSIONS, focus_row
+from collector.simulate.meters import usage, visible
 from collector.simulate.model import GPU_RESOURCE, REGION, Line, Node, Pod, World
-from collector.simulate.options import DAY, MINUTE, milliseconds, moment
-from collector.simulate.series import sanitise, use_of
+from collector.simulate.options import DAY, milliseconds, moment
+from collector.simulate.series import sanitise
 from collector.simulate.shares import money, overlap, part_out, units
-from ledger.schema import CHARGES, COST_COLUMNS, MONEY, NODES, TIME, USAGE, WORKLOADS, Table
+from ledger.schema import CHARGES, COST_COLUMNS, MONEY, NODES, TIME, WORKLOADS, Table
 from ledger.window import Window
 
 BILL = "aws"
 """Name of the simulated bill in the settings."""
-
-SLOT = 15 * MINUTE
 
 _Row = dict[str, object]
 
@@ -48,7 +47,7 @@ def facts(world: World, day: date) -> dict[str, pl.DataFrame]:
         "nodes": _frame(NODES, day, _nodes(world, span), ["source", "node", "start"]),
         "workloads": _frame(WORKLOADS, day, _workloads(world, span), ["source", "uid", "start"]),
         "charges": _frame(CHARGES, day, _charges(world, span), ["x_LineId", "x_Part"]),
-        "usage": _usage(world, day, span),
+        "usage": usage(world, day, span, _sources(world)[1]),
     }
 
 
@@ -57,29 +56,30 @@ def _frame(table: Table, day: date, rows: Iterable[_Row], order: Sequence[str]) 
     given = list(rows)
     raw: dict[str, pl.DataType] = {
         name: pl.String() if dtype == MONEY else pl.Int64() if dtype == TIME else dtype
-        for name, dtype in table.schema.items() if name != "day"
-    }
-    columns = {name: pl.Series(name, [row.get(name) for row in given], dtype=dtype)
-               for name, dtype in raw.items()}
-    return pl.DataFrame(columns).select(
-        pl.lit(day).alias("day") if name == "day"
-        else pl.col(name).cast(pl.Datetime("ms", "UTC")).cast(dtype) if dtype == TIME
-        else pl.col(name).cast(dtype)
         for name, dtype in table.schema.items()
-    ).sort(order)
+        if name != "day"
+    }
+    columns = {
+        name: pl.Series(name, [row.get(name) for row in given], dtype=dtype)
+        for name, dtype in raw.items()
+    }
+    return (
+        pl.DataFrame(columns)
+        .select(
+            pl.lit(day).alias("day")
+            if name == "day"
+            else pl.col(name).cast(pl.Datetime("ms", "UTC")).cast(dtype)
+            if dtype == TIME
+            else pl.col(name).cast(dtype)
+            for name, dtype in table.schema.items()
+        )
+        .sort(order)
+    )
 
 
 def _sources(world: World) -> tuple[str, str]:
     name = world.options.cluster
     return f"kubernetes/{name}", f"prometheus/{name}"
-
-
-def _visible(world: World, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """The parts of an interval outside the hole in the monitoring."""
-    hole = world.options.outage
-    parts = [(start, end)] if hole is None else [(start, min(end, hole[0])),
-                                                 (max(start, hole[1]), end)]
-    yield from (part for part in parts if part[0] < part[1])
 
 
 def _nodes(world: World, day: tuple[int, int]) -> Iterator[_Row]:
@@ -88,20 +88,30 @@ def _nodes(world: World, day: tuple[int, int]) -> Iterator[_Row]:
         start = max(node.created, day[0])
         if start < day[1]:
             yield _node(world, node, api, start, day[1]) | {"labels": _json(node.labels)}
-        for begin, end in _visible(world, start, day[1]):
+        for begin, end in visible(world, start, day[1]):
             yield _node(world, node, sampled, begin, end) | {
                 "labels": _json(_sanitised(node.labels)),
-                "interval_seconds": float(world.options.interval)}
+                "interval_seconds": float(world.options.interval),
+            }
 
 
 def _node(world: World, node: Node, source: str, start: int, end: int) -> _Row:
     return {
-        "source": source, "cluster": world.options.cluster, "node": node.name,
-        "provider_id": node.provider_id, "start": start, "end": end, "created": node.created,
-        "instance_type": node.instance_type, "region": REGION, "zone": node.zone,
+        "source": source,
+        "cluster": world.options.cluster,
+        "node": node.name,
+        "provider_id": node.provider_id,
+        "start": start,
+        "end": end,
+        "created": node.created,
+        "instance_type": node.instance_type,
+        "region": REGION,
+        "zone": node.zone,
         "capacity_type": "reserved" if node.committed else "on-demand",
-        "cpu_millicores": node.cpu_millicores, "memory_bytes": node.memory_bytes,
-        "gpus": node.gpus, "gpu_resource": GPU_RESOURCE if node.gpus else None,
+        "cpu_millicores": node.cpu_millicores,
+        "memory_bytes": node.memory_bytes,
+        "gpus": node.gpus,
+        "gpu_resource": GPU_RESOURCE if node.gpus else None,
         "gpu_model": node.gpu_model,
     }
 
@@ -113,16 +123,21 @@ def _workloads(world: World, day: tuple[int, int]) -> Iterator[_Row]:
         if pod.finished <= day[0] or pod.bound >= day[1]:
             continue
         told = _told(world, pod) | {"source": api} if pod.in_api else None
-        seen = (_seen(world, pod) | {"source": sampled}
-                if pod.finished // step * step >= pod.bound else None)
-        for state, start, end in (("held", pod.bound, pod.started),
-                                  ("running", pod.started, pod.finished)):
-            start, end = max(start, day[0]), min(end, day[1])
-            life = {"state": state, "reason": pod.reason if state == "held" else None}
+        seen = (
+            _seen(world, pod) | {"source": sampled}
+            if pod.finished // step * step >= pod.bound
+            else None
+        )
+        for state, first, last in (
+            ("held", pod.bound, pod.started),
+            ("running", pod.started, pod.finished),
+        ):
+            start, end = max(first, day[0]), min(last, day[1])
+            life: _Row = {"state": state, "reason": pod.reason if state == "held" else None}
             if told and start < end:
-                yield told | life | {"start": start, "end": end}
-            for begin, until in _visible(world, start, end) if seen else ():
-                yield seen | life | {"start": begin, "end": until}
+                yield {**told, **life, "start": start, "end": end}
+            for begin, until in visible(world, start, end) if seen else ():
+                yield {**(seen or {}), **life, "start": begin, "end": until}
 
 
 def _told(world: World, pod: Pod) -> _Row:
@@ -132,9 +147,13 @@ def _told(world: World, pod: Pod) -> _Row:
     for owner in reversed(pod.owners):
         above |= owner.labels
     return _common(world, pod) | {
-        "bound_at": pod.bound, "finished_at": finished, "labels": _json(pod.labels),
-        "owners": _owners(pod, len(pod.owners)), "owner_labels": _json(above),
-        "annotations": "{}", "environment": _json(pod.environment),
+        "bound_at": pod.bound,
+        "finished_at": finished,
+        "labels": _json(pod.labels),
+        "owners": _owners(pod, len(pod.owners)),
+        "owner_labels": _json(above),
+        "annotations": "{}",
+        "environment": _json(pod.environment),
         "root_kind": pod.owners[-1].kind if pod.owners else None,
         "root_name": pod.owners[-1].name if pod.owners else None,
     }
@@ -145,7 +164,8 @@ def _seen(world: World, pod: Pod) -> _Row:
     depth = 2 if pod.owners and pod.owners[0].kind in ("Job", "ReplicaSet") else 1
     known = pod.owners[:depth]
     return _common(world, pod) | {
-        "labels": _json(_sanitised(pod.labels)), "owners": _owners(pod, depth),
+        "labels": _json(_sanitised(pod.labels)),
+        "owners": _owners(pod, depth),
         "root_kind": known[-1].kind if known else None,
         "root_name": known[-1].name if known else None,
         "interval_seconds": float(world.options.interval),
@@ -154,16 +174,25 @@ def _seen(world: World, pod: Pod) -> _Row:
 
 def _common(world: World, pod: Pod) -> _Row:
     return {
-        "cluster": world.options.cluster, "uid": pod.uid, "namespace": pod.namespace,
-        "pod": pod.name, "node": pod.node, "role": pod.role,
-        "cpu_millicores": pod.cpu_millicores, "memory_bytes": pod.memory_bytes, "gpus": pod.gpus,
+        "cluster": world.options.cluster,
+        "uid": pod.uid,
+        "namespace": pod.namespace,
+        "pod": pod.name,
+        "node": pod.node,
+        "role": pod.role,
+        "cpu_millicores": pod.cpu_millicores,
+        "memory_bytes": pod.memory_bytes,
+        "gpus": pod.gpus,
         "gpu_resource": GPU_RESOURCE if pod.gpus else None,
     }
 
 
 def _owners(pod: Pod, depth: int) -> str:
-    return json.dumps([{"kind": owner.kind, "name": owner.name} for owner in pod.owners[:depth]],
-                      sort_keys=True, separators=(",", ":"))
+    return json.dumps(
+        [{"kind": owner.kind, "name": owner.name} for owner in pod.owners[:depth]],
+        sort_keys=True,
+        separators=(",", ":"),
+    )
 
 
 def _sanitised(labels: Mapping[str, str]) -> dict[str, str]:
@@ -187,80 +216,22 @@ def _charge(world: World, number: int, line: Line, day: tuple[int, int]) -> _Row
     seconds = [overlap((first, first + DAY), (line.start, line.end)) // 1000 for first in days]
     part = days.index(day[0])
     if len(days) > 1:
-        for name, cost in zip(COST_COLUMNS, (line.billed, line.effective, line.contracted,
-                                             line.listed), strict=True):
+        for name, cost in zip(
+            COST_COLUMNS, (line.billed, line.effective, line.contracted, line.listed), strict=True
+        ):
             text[name] = money(part_out(units(cost), seconds)[part])
         if line.quantity is not None:
             text["PricingQuantity"] = money(part_out(units(line.quantity), seconds)[part])
     month = moment(line.start).replace(day=1, hour=0, minute=0)
     return text | {
-        "x_Source": BILL, "x_LineId": f"{number:07d}", "x_Part": part, "x_Basis": "billed",
+        "x_Source": BILL,
+        "x_LineId": f"{number:07d}",
+        "x_Part": part,
+        "x_Basis": "billed",
         "x_Dimension": DIMENSIONS[line.service],
         "x_Elasticity": "fixed" if line.frequency == "Recurring" else "elastic",
         "BillingPeriodStart": milliseconds(month),
         "BillingPeriodEnd": milliseconds(next_month(month)),
-        "ChargePeriodStart": max(line.start, day[0]), "ChargePeriodEnd": min(line.end, day[1]),
+        "ChargePeriodStart": max(line.start, day[0]),
+        "ChargePeriodEnd": min(line.end, day[1]),
     }
-
-
-def _usage(world: World, day: date, span: tuple[int, int]) -> pl.DataFrame:
-    """The meters per 15-minute slot; slots in which two spans meet are joined by their samples."""
-    rows = [*_card_meters(world, span), *_pod_meters(world, span)]
-    schema = {"node": pl.String(), "device": pl.String(), "uid": pl.String(),
-              "namespace": pl.String(), "pod": pl.String(), "meter": pl.String(),
-              "first": pl.Int64(), "last": pl.Int64(), "value": pl.Float64()}
-    step, key = world.options.step, ["node", "device", "uid", "namespace", "pod", "meter", "slot"]
-    value = pl.col("value")
-    slots = (
-        pl.LazyFrame(rows, schema=schema, orient="row")
-        .with_columns(((pl.col("first") + step - 1) // step * step).alias("first"),
-                      ((pl.col("last") - 1) // step * step).alias("last"))
-        .filter(pl.col("first") <= pl.col("last"))
-        .with_columns(pl.int_ranges(pl.col("first") // SLOT, pl.col("last") // SLOT + 1)
-                      .alias("slot"))
-        .explode("slot").with_columns((pl.col("slot") * SLOT).alias("slot"))
-        .with_columns(((pl.min_horizontal("last", pl.col("slot") + SLOT - step)
-                        - pl.max_horizontal("first", "slot")) // step + 1).alias("samples"))
-        .sort(*key, "first", nulls_last=True)
-        .group_by(key, maintain_order=True)
-        .agg(((value * pl.col("samples")).sum() / pl.col("samples").sum()).alias("mean"),
-             value.min().alias("min"), value.max().alias("max"), value.median().alias("p50"),
-             value.max().alias("p99"), value.last().alias("last"), pl.col("samples").sum(),
-             pl.when(pl.len() > 1).then(pl.col("first").last()).alias("last_change"))
-    )
-    return slots.select(_usage_columns(world, day)).collect()
-
-
-def _usage_columns(world: World, day: date) -> list[pl.Expr]:
-    given = {
-        "day": pl.lit(day), "source": pl.lit(_sources(world)[1]),
-        "cluster": pl.lit(world.options.cluster),
-        "expected": pl.lit(SLOT // world.options.step),
-        **{name: pl.col(name).cast(pl.Datetime("ms", "UTC")) for name in ("slot", "last_change")},
-    }
-    return [given.get(name, pl.col(name)).cast(dtype).alias(name)
-            for name, dtype in USAGE.schema.items()]
-
-
-_Meter = tuple[str, str | None, str | None, str | None, str | None, str, int, int, float]
-
-
-def _card_meters(world: World, day: tuple[int, int]) -> Iterator[_Meter]:
-    exporters = {pod.node for pod in world.pods if pod.namespace == "monitoring"}
-    for span in card_spans(world):
-        if span.node in exporters:
-            pod = span.pod
-            uid, namespace, name = ((pod.uid, pod.namespace, pod.name) if pod
-                                    else (None, None, None))
-            for start, end in _visible(world, max(span.start, day[0]), min(span.end, day[1])):
-                yield (span.node, span.uuid, uid, namespace, name, "gpu_activity", start, end,
-                       span.activity)
-
-
-def _pod_meters(world: World, day: tuple[int, int]) -> Iterator[_Meter]:
-    for pod in world.pods:
-        for start, end in _visible(world, max(pod.started, day[0]), min(pod.finished, day[1])):
-            uses = [use_of(world, pod, container) for container in pod.containers]
-            for meter, value in (("cpu_usage", sum(cores for cores, _ in uses)),
-                                 ("memory_working_set", sum(used for _, used in uses))):
-                yield (pod.node, None, pod.uid, pod.namespace, pod.name, meter, start, end, value)

@@ -19,8 +19,13 @@ Json = dict[str, Any]
 """A Kubernetes object: the API's schema is open, so its values are."""
 
 _VERSIONS = {
-    "Job": "batch/v1", "ReplicaSet": "apps/v1", "Deployment": "apps/v1", "DaemonSet": "apps/v1",
-    "RayJob": "ray.io/v1", "RayCluster": "ray.io/v1", "PyTorchJob": "kubeflow.org/v1",
+    "Job": "batch/v1",
+    "ReplicaSet": "apps/v1",
+    "Deployment": "apps/v1",
+    "DaemonSet": "apps/v1",
+    "RayJob": "ray.io/v1",
+    "RayCluster": "ray.io/v1",
+    "PyTorchJob": "kubeflow.org/v1",
     "JobSet": "jobset.x-k8s.io/v1alpha2",
 }
 
@@ -50,27 +55,45 @@ def _time(at: int) -> str:
 
 
 def _node(world: World, node: Node) -> Json:
-    capacity = {"cpu": str(node.cpu_millicores // 1000), "memory": f"{node.memory_bytes // 1024}Ki",
-                "pods": "110"}
+    capacity = {
+        "cpu": str(node.cpu_millicores // 1000),
+        "memory": f"{node.memory_bytes // 1024}Ki",
+        "pods": "110",
+    }
     if node.gpus:
         capacity[GPU_RESOURCE] = str(node.gpus)
     return {
-        "apiVersion": "v1", "kind": "Node",
-        "metadata": {"name": node.name, "uid": uid(world.options.seed, "node", node.name),
-                     "creationTimestamp": _time(node.created), "labels": node.labels},
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": node.name,
+            "uid": uid(world.options.seed, "node", node.name),
+            "creationTimestamp": _time(node.created),
+            "labels": node.labels,
+        },
         "spec": {"providerID": node.provider_id},
-        "status": {"capacity": capacity, "allocatable": capacity,
-                   "conditions": [{"type": "Ready", "status": "True",
-                                   "lastTransitionTime": _time(node.created)}]},
+        "status": {
+            "capacity": capacity,
+            "allocatable": capacity,
+            "conditions": [
+                {"type": "Ready", "status": "True", "lastTransitionTime": _time(node.created)}
+            ],
+        },
     }
 
 
 def _namespace(world: World, name: str) -> Json:
     created = _time(world.options.start_ms - 90 * DAY)
-    return {"apiVersion": "v1", "kind": "Namespace",
-            "metadata": {"name": name, "uid": uid(world.options.seed, "namespace", name),
-                         "creationTimestamp": created,
-                         "labels": {"kubernetes.io/metadata.name": name}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {
+            "name": name,
+            "uid": uid(world.options.seed, "namespace", name),
+            "creationTimestamp": created,
+            "labels": {"kubernetes.io/metadata.name": name},
+        },
+    }
 
 
 def _controllers(world: World, pods: Sequence[Pod]) -> Iterator[Json]:
@@ -78,7 +101,7 @@ def _controllers(world: World, pods: Sequence[Pod]) -> Iterator[Json]:
     found: dict[tuple[str, str, str], Json] = {}
     for pod in pods:
         for index, owner in enumerate(pod.owners):
-            above = pod.owners[index + 1: index + 2]
+            above = pod.owners[index + 1 : index + 2]
             key = (owner.kind, pod.namespace, owner.name)
             if key not in found:
                 found[key] = _controller(world, pod, owner, above)
@@ -89,16 +112,27 @@ def _controllers(world: World, pods: Sequence[Pod]) -> Iterator[Json]:
 def _controller(world: World, pod: Pod, owner: Owner, above: Sequence[Owner]) -> Json:
     done = pod.finished < world.options.end_ms
     metadata: Json = {
-        "name": owner.name, "namespace": pod.namespace, "labels": dict(owner.labels),
-        "uid": _owner_uid(world, pod, owner), "creationTimestamp": _time(pod.bound),
+        "name": owner.name,
+        "namespace": pod.namespace,
+        "labels": dict(owner.labels),
+        "uid": _owner_uid(world, pod, owner),
+        "creationTimestamp": _time(pod.bound),
         "ownerReferences": [_reference(world, pod, parent) for parent in above],
     }
-    item: Json = {"apiVersion": _VERSIONS[owner.kind], "kind": owner.kind, "metadata": metadata,
-                  "spec": {}, "status": {}}
+    item: Json = {
+        "apiVersion": _VERSIONS[owner.kind],
+        "kind": owner.kind,
+        "metadata": metadata,
+        "spec": {},
+        "status": {},
+    }
     if owner.kind == "RayJob":
-        item["status"] = {"jobStatus": "SUCCEEDED" if done else "RUNNING",
-                          "jobDeploymentStatus": "Complete" if done else "Running",
-                          "startTime": _time(pod.started), "rayClusterName": pod.owners[0].name}
+        item["status"] = {
+            "jobStatus": "SUCCEEDED" if done else "RUNNING",
+            "jobDeploymentStatus": "Complete" if done else "Running",
+            "startTime": _time(pod.started),
+            "rayClusterName": pod.owners[0].name,
+        }
         if done:
             item["status"]["endTime"] = _time(pod.finished)
     return item
@@ -109,50 +143,98 @@ def _owner_uid(world: World, pod: Pod, owner: Owner) -> str:
 
 
 def _reference(world: World, pod: Pod, owner: Owner) -> Json:
-    return {"apiVersion": _VERSIONS[owner.kind], "kind": owner.kind, "name": owner.name,
-            "uid": _owner_uid(world, pod, owner), "controller": True, "blockOwnerDeletion": True}
+    return {
+        "apiVersion": _VERSIONS[owner.kind],
+        "kind": owner.kind,
+        "name": owner.name,
+        "uid": _owner_uid(world, pod, owner),
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
 
 
 def _pod(world: World, pod: Pod) -> Json:
     return {
-        "apiVersion": "v1", "kind": "Pod",
+        "apiVersion": "v1",
+        "kind": "Pod",
         "metadata": {
-            "name": pod.name, "namespace": pod.namespace, "uid": pod.uid,
-            "creationTimestamp": _time(pod.bound), "labels": dict(pod.labels),
+            "name": pod.name,
+            "namespace": pod.namespace,
+            "uid": pod.uid,
+            "creationTimestamp": _time(pod.bound),
+            "labels": dict(pod.labels),
             "ownerReferences": [_reference(world, pod, owner) for owner in pod.owners[:1]],
         },
-        "spec": {"nodeName": pod.node, "restartPolicy": "Never",
-                 "containers": [_container(pod, container) for container in pod.containers]},
+        "spec": {
+            "nodeName": pod.node,
+            "restartPolicy": "Never",
+            "containers": [_container(pod, container) for container in pod.containers],
+        },
         "status": _status(world, pod),
     }
 
 
 def _container(pod: Pod, container: Container) -> Json:
-    requests = {"cpu": f"{container.cpu_millicores}m", "memory": f"{container.memory_bytes // 1024}Ki"}
+    requests = {
+        "cpu": f"{container.cpu_millicores}m",
+        "memory": f"{container.memory_bytes // 1024}Ki",
+    }
     resources: Json = {"requests": requests}
     if container.gpus:
         requests[GPU_RESOURCE] = str(container.gpus)
         resources["limits"] = {GPU_RESOURCE: str(container.gpus)}
-    environment = [{"name": name, "value": value} for name, value in sorted(pod.environment.items())]
-    return {"name": container.name, "image": f"registry.example/{container.name}:1",
-            "resources": resources, "env": environment}
+    environment = [
+        {"name": name, "value": value} for name, value in sorted(pod.environment.items())
+    ]
+    return {
+        "name": container.name,
+        "image": f"registry.example/{container.name}:1",
+        "resources": resources,
+        "env": environment,
+    }
 
 
 def _status(world: World, pod: Pod) -> Json:
     end = world.options.end_ms
-    conditions = [{"type": "PodScheduled", "status": "True", "lastTransitionTime": _time(pod.bound)}]
+    conditions = [
+        {"type": "PodScheduled", "status": "True", "lastTransitionTime": _time(pod.bound)}
+    ]
     if pod.started >= end:
-        return {"phase": "Pending", "startTime": _time(pod.bound), "conditions": conditions,
-                "containerStatuses": [
-                    {"name": container.name, "ready": False, "restartCount": 0,
-                     "state": {"waiting": {"reason": pod.reason}}} for container in pod.containers]}
-    done = pod.finished < end
-    running: Json = {"running": {"startedAt": _time(pod.started)}}
-    ended: Json = {"terminated": {"startedAt": _time(pod.started),
-                                  "finishedAt": _time(pod.finished),
-                                  "exitCode": 0, "reason": "Completed"}}
-    return {"phase": "Succeeded" if done else "Running", "startTime": _time(pod.bound),
+        return {
+            "phase": "Pending",
+            "startTime": _time(pod.bound),
             "conditions": conditions,
             "containerStatuses": [
-                {"name": container.name, "ready": not done, "restartCount": 0,
-                 "state": ended if done else running} for container in pod.containers]}
+                {
+                    "name": container.name,
+                    "ready": False,
+                    "restartCount": 0,
+                    "state": {"waiting": {"reason": pod.reason}},
+                }
+                for container in pod.containers
+            ],
+        }
+    done = pod.finished < end
+    running: Json = {"running": {"startedAt": _time(pod.started)}}
+    ended: Json = {
+        "terminated": {
+            "startedAt": _time(pod.started),
+            "finishedAt": _time(pod.finished),
+            "exitCode": 0,
+            "reason": "Completed",
+        }
+    }
+    return {
+        "phase": "Succeeded" if done else "Running",
+        "startTime": _time(pod.bound),
+        "conditions": conditions,
+        "containerStatuses": [
+            {
+                "name": container.name,
+                "ready": not done,
+                "restartCount": 0,
+                "state": ended if done else running,
+            }
+            for container in pod.containers
+        ],
+    }

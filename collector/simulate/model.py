@@ -61,8 +61,11 @@ class Node:
         }
         if not self.gpu_model:
             return common
-        return {**common, "nvidia.com/gpu.count": str(self.gpus),
-                "nvidia.com/gpu.product": self.gpu_model}
+        return {
+            **common,
+            "nvidia.com/gpu.count": str(self.gpus),
+            "nvidia.com/gpu.product": self.gpu_model,
+        }
 
 
 @dataclass(frozen=True)

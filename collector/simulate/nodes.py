@@ -29,13 +29,19 @@ def _gpu_node(options: WorldOptions, index: int, pool: str) -> Node:
     cards = options.gpus_per_node
     launched, created = _birth(options, pool)
     return Node(
-        name=f"gpu-{index:04d}", pool=pool,
+        name=f"gpu-{index:04d}",
+        pool=pool,
         instance_type=_TYPES.get(cards, f"p5.{cards}gpu"),
         instance_id=f"i-{hexadecimal(options.seed, 'gpu-node', index)}",
         zone=f"{REGION}{'ab'[index % 2]}",
-        cpu_millicores=cards * 24_000, memory_bytes=cards * 256 * GIB,
-        gpus=cards, gpu_model=GPU_MODEL, launched=launched, created=created,
-        rate=_CARD_HOUR * cards, discount=number(options.seed, "discount", low=6, high=14),
+        cpu_millicores=cards * 24_000,
+        memory_bytes=cards * 256 * GIB,
+        gpus=cards,
+        gpu_model=GPU_MODEL,
+        launched=launched,
+        created=created,
+        rate=_CARD_HOUR * cards,
+        discount=number(options.seed, "discount", low=6, high=14),
         committed=pool == "train" and index % 2 == 1,
     )
 
@@ -52,8 +58,17 @@ def _birth(options: WorldOptions, pool: str) -> tuple[int, int]:
 def _cpu_node(options: WorldOptions, index: int) -> Node:
     launched, created = _birth(options, "cpu")
     return Node(
-        name=f"cpu-{index:04d}", pool="cpu", instance_type="m6i.8xlarge",
-        instance_id=f"i-{hexadecimal(options.seed, 'cpu-node', index)}", zone=f"{REGION}a",
-        cpu_millicores=32_000, memory_bytes=128 * GIB, gpus=0, gpu_model=None,
-        launched=launched, created=created, rate=Decimal("1.536"), discount=0,
+        name=f"cpu-{index:04d}",
+        pool="cpu",
+        instance_type="m6i.8xlarge",
+        instance_id=f"i-{hexadecimal(options.seed, 'cpu-node', index)}",
+        zone=f"{REGION}a",
+        cpu_millicores=32_000,
+        memory_bytes=128 * GIB,
+        gpus=0,
+        gpu_model=None,
+        launched=launched,
+        created=created,
+        rate=Decimal("1.536"),
+        discount=0,
     )

@@ -68,8 +68,12 @@ class WorldOptions:
     def __post_init__(self) -> None:
         """Refuse sizes that the story does not fit into."""
         for name, low, high in (
-            ("days", 1, 3660), ("nodes", 3, 100_000), ("gpus_per_node", 1, 64),
-            ("cpu_nodes", 1, 1000), ("interval", 15, 300), ("outage_hours", 0, 12),
+            ("days", 1, 3660),
+            ("nodes", 3, 100_000),
+            ("gpus_per_node", 1, 64),
+            ("cpu_nodes", 1, 1000),
+            ("interval", 15, 300),
+            ("outage_hours", 0, 12),
             ("experiments", 1, 100_000),
         ):
             value = getattr(self, name)
@@ -82,7 +86,11 @@ class WorldOptions:
 
     @classmethod
     def scaled(
-        cls, containers: int = 10_000, gpu_nodes: int = 1_000, *, seed: int = 1,
+        cls,
+        containers: int = 10_000,
+        gpu_nodes: int = 1_000,
+        *,
+        seed: int = 1,
         end: date = date(2026, 11, 30),
     ) -> WorldOptions:
         """One day of a uniform load for benchmarks: that many pods on that many GPU nodes."""

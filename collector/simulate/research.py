@@ -65,13 +65,20 @@ def _evaluator(options: WorldOptions, node: Node, key: str, start: int) -> Pod:
     begin = options.snap(start + number(options.seed, job, "start", low=5, high=25) * MINUTE)
     length = number(options.seed, job, "length", low=150, high=300) * MINUTE
     return Pod(
-        uid=uid(options.seed, job), namespace="research",
-        name=f"{job}-{suffix(options.seed, job)}", node=node.name, bound=begin,
-        started=begin + start_delay(options, job), finished=options.snap(begin + length),
-        containers=gpu_containers(max(1, node.gpus // 2)), experiment="eval-math",
-        phase="evaluation", owners=(Owner("Job", job, {"experiment": "eval-math", "owner": "zoe"}),),
+        uid=uid(options.seed, job),
+        namespace="research",
+        name=f"{job}-{suffix(options.seed, job)}",
+        node=node.name,
+        bound=begin,
+        started=begin + start_delay(options, job),
+        finished=options.snap(begin + length),
+        containers=gpu_containers(max(1, node.gpus // 2)),
+        experiment="eval-math",
+        phase="evaluation",
+        owners=(Owner("Job", job, {"experiment": "eval-math", "owner": "zoe"}),),
         labels={"phase": "evaluation", "batch.kubernetes.io/job-name": job},
-        lingers=True, activity=0.55,
+        lingers=True,
+        activity=0.55,
     )
 
 
@@ -81,9 +88,16 @@ def _notebook(options: WorldOptions, node: Node, key: str, start: int) -> Pod:
     begin = options.snap(start + number(options.seed, name, "start", low=350, high=380) * MINUTE)
     length = number(options.seed, name, "length", low=60, high=200) * MINUTE
     return Pod(
-        uid=uid(options.seed, name), namespace="default", name=name, node=node.name, bound=begin,
-        started=begin + start_delay(options, name), finished=options.snap(begin + length),
-        containers=gpu_containers(max(1, node.gpus // 4)), experiment=None, phase="unknown",
+        uid=uid(options.seed, name),
+        namespace="default",
+        name=name,
+        node=node.name,
+        bound=begin,
+        started=begin + start_delay(options, name),
+        finished=options.snap(begin + length),
+        containers=gpu_containers(max(1, node.gpus // 4)),
+        experiment=None,
+        phase="unknown",
         activity=0.03,
     )
 
@@ -98,10 +112,18 @@ def _specials(options: WorldOptions, node: Node, start: int) -> Iterator[Pod]:
 
     def pod(name: str, key: str, begin: int, end: int) -> Pod:
         return Pod(
-            uid=uid(options.seed, key), namespace="research", name=name, node=node.name,
-            bound=begin, started=begin, finished=end, containers=gpu_containers(cards),
-            labels={"experiment": "ablation", "owner": "lin"}, experiment="ablation",
-            phase="unknown", activity=0.4,
+            uid=uid(options.seed, key),
+            namespace="research",
+            name=name,
+            node=node.name,
+            bound=begin,
+            started=begin,
+            finished=end,
+            containers=gpu_containers(cards),
+            labels={"experiment": "ablation", "owner": "lin"},
+            experiment="ablation",
+            phase="unknown",
+            activity=0.4,
         )
 
     held = pod("sweep-0", "held", jitter("held", 605, 5), jitter("held-end", 680, 5))
@@ -110,9 +132,14 @@ def _specials(options: WorldOptions, node: Node, start: int) -> Iterator[Pod]:
     yield replace(first, in_api=False)
     yield pod("ablation-0", "second", jitter("second", 740, 4), jitter("second-end", 760, 5))
     begin = jitter("short", 775, 4) + 10_000
-    yield replace(pod("smoke-test", "short", begin, begin + SHORT), experiment="smoke-test",
-                  labels={"experiment": "smoke-test", "owner": "zoe"}, activity=0.2)
+    yield replace(
+        pod("smoke-test", "short", begin, begin + SHORT),
+        experiment="smoke-test",
+        labels={"experiment": "smoke-test", "owner": "zoe"},
+        activity=0.2,
+    )
     for name, minute in (("probe-0", 790), ("probe-1", 812)):
         probe = pod(name, name, jitter(name, minute, 2), jitter(f"{name}-end", minute + 12, 4))
-        yield replace(probe, phase="evaluation", in_api=False,
-                      labels={**probe.labels, "phase": "evaluation"})
+        yield replace(
+            probe, phase="evaluation", in_api=False, labels={**probe.labels, "phase": "evaluation"}
+        )

@@ -19,8 +19,12 @@ from collector.simulate.draw import number
 from collector.simulate.model import GPU_RESOURCE, Container, Node, Pod, World
 from collector.simulate.options import DAY
 
-SAMPLES = {"__name__": pl.String(), "labels": pl.String(),
-           "timestamp": pl.Datetime("ms", "UTC"), "value": pl.Float64()}
+SAMPLES = {
+    "__name__": pl.String(),
+    "labels": pl.String(),
+    "timestamp": pl.Datetime("ms", "UTC"),
+    "value": pl.Float64(),
+}
 """Columns of the export, see ``docs/architecture.md``."""
 
 LINGER = 20
@@ -60,16 +64,28 @@ def all_series(world: World) -> Iterator[Series]:
 
 def _node_series(world: World, node: Node) -> Iterator[Series]:
     start, end = max(node.created, world.options.start_ms), world.options.end_ms
-    capacity = [("cpu", "core", node.cpu_millicores / 1000),
-                ("memory", "byte", float(node.memory_bytes)), ("pods", "integer", 110.0)]
+    capacity = [
+        ("cpu", "core", node.cpu_millicores / 1000),
+        ("memory", "byte", float(node.memory_bytes)),
+        ("pods", "integer", 110.0),
+    ]
     if node.gpus:
         capacity.append((sanitise(GPU_RESOURCE), "integer", float(node.gpus)))
     base = {**_STATE, "node": node.name}
-    yield Series("kube_node_info", {**base, "provider_id": node.provider_id,
-                                    "kernel_version": "6.1.0"}, start, end)
+    yield Series(
+        "kube_node_info",
+        {**base, "provider_id": node.provider_id, "kernel_version": "6.1.0"},
+        start,
+        end,
+    )
     for resource, unit, value in capacity:
-        yield Series("kube_node_status_capacity", {**base, "resource": resource, "unit": unit},
-                     start, end, value)
+        yield Series(
+            "kube_node_status_capacity",
+            {**base, "resource": resource, "unit": unit},
+            start,
+            end,
+            value,
+        )
     labels = {f"label_{sanitise(key)}": value for key, value in node.labels.items()}
     yield Series("kube_node_labels", {**base, **labels}, start, end)
     yield Series("kube_node_created", base, start, end, float(node.created // 1000))
@@ -86,9 +102,19 @@ def _owner_series(world: World) -> Iterator[Series]:
                 lives[key] = min(first, pod.bound), max(last, pod.finished)
     for (kind, namespace, name, above_kind, above_name), (first, last) in lives.items():
         label = "job_name" if kind == "Job" else "replicaset"
-        yield Series(f"kube_{kind.lower()}_owner", {
-            **_STATE, "namespace": namespace, label: name, "owner_kind": above_kind,
-            "owner_name": above_name, "owner_is_controller": "true"}, first, last)
+        yield Series(
+            f"kube_{kind.lower()}_owner",
+            {
+                **_STATE,
+                "namespace": namespace,
+                label: name,
+                "owner_kind": above_kind,
+                "owner_name": above_name,
+                "owner_is_controller": "true",
+            },
+            first,
+            last,
+        )
 
 
 def _pod_series(world: World, pod: Pod) -> Iterator[Series]:
@@ -96,11 +122,23 @@ def _pod_series(world: World, pod: Pod) -> Iterator[Series]:
     base = {**_STATE, "namespace": pod.namespace, "pod": pod.name, "uid": pod.uid}
     last = pod.finished + LINGER * step if pod.lingers else pod.finished
     kind, name = (pod.owners[0].kind, pod.owners[0].name) if pod.owners else ("<none>", "<none>")
-    yield Series("kube_pod_info", {**base, "node": pod.node, "created_by_kind": kind,
-                                   "created_by_name": name}, pod.bound, last)
-    yield Series("kube_pod_owner", {
-        **base, "owner_kind": kind, "owner_name": name,
-        "owner_is_controller": "true" if pod.owners else "<none>"}, pod.bound, last)
+    yield Series(
+        "kube_pod_info",
+        {**base, "node": pod.node, "created_by_kind": kind, "created_by_name": name},
+        pod.bound,
+        last,
+    )
+    yield Series(
+        "kube_pod_owner",
+        {
+            **base,
+            "owner_kind": kind,
+            "owner_name": name,
+            "owner_is_controller": "true" if pod.owners else "<none>",
+        },
+        pod.bound,
+        last,
+    )
     labels = {f"label_{sanitise(key)}": value for key, value in pod.labels.items()}
     yield Series("kube_pod_labels", {**base, **labels}, pod.bound, last)
     yield from _phases(pod, base, last, step)
@@ -127,13 +165,20 @@ def _phases(pod: Pod, base: Mapping[str, str], last: int, step: int) -> Iterator
 def _requests(
     pod: Pod, container: Container, base: Mapping[str, str], last: int
 ) -> Iterator[Series]:
-    amounts = [("cpu", "core", container.cpu_millicores / 1000),
-               ("memory", "byte", float(container.memory_bytes))]
+    amounts = [
+        ("cpu", "core", container.cpu_millicores / 1000),
+        ("memory", "byte", float(container.memory_bytes)),
+    ]
     if container.gpus:
         amounts.append((sanitise(GPU_RESOURCE), "integer", float(container.gpus)))
     for resource, unit, value in amounts:
-        labels = {**base, "node": pod.node, "container": container.name, "resource": resource,
-                  "unit": unit}
+        labels = {
+            **base,
+            "node": pod.node,
+            "container": container.name,
+            "resource": resource,
+            "unit": unit,
+        }
         yield Series("kube_pod_container_resource_requests", labels, pod.bound, last, value)
 
 
@@ -146,12 +191,31 @@ def use_of(world: World, pod: Pod, container: Container) -> tuple[float, float]:
 
 def _use(world: World, pod: Pod, container: Container) -> Iterator[Series]:
     cores, used = use_of(world, pod, container)
-    labels = {"job": "kubelet", "instance": pod.node, "node": pod.node, "namespace": pod.namespace,
-              "pod": pod.name, "container": container.name, "image": "registry.example/image:1"}
-    yield Series("container_cpu_usage_seconds_total", labels, pod.started, pod.finished,
-                 value=0.0, slope=cores)
-    yield Series("container_memory_working_set_bytes", labels, pod.started, pod.finished,
-                 value=used, noise=float(container.memory_bytes // 10))
+    labels = {
+        "job": "kubelet",
+        "instance": pod.node,
+        "node": pod.node,
+        "namespace": pod.namespace,
+        "pod": pod.name,
+        "container": container.name,
+        "image": "registry.example/image:1",
+    }
+    yield Series(
+        "container_cpu_usage_seconds_total",
+        labels,
+        pod.started,
+        pod.finished,
+        value=0.0,
+        slope=cores,
+    )
+    yield Series(
+        "container_memory_working_set_bytes",
+        labels,
+        pod.started,
+        pod.finished,
+        value=used,
+        noise=float(container.memory_bytes // 10),
+    )
 
 
 def _card_series(world: World) -> Iterator[Series]:
@@ -163,16 +227,30 @@ def _card_series(world: World) -> Iterator[Series]:
         if host is None:
             continue
         labels = {
-            "job": "dcgm-exporter", "instance": f"{span.node}:9400", "Hostname": span.node,
-            "namespace": host.namespace, "pod": host.name, "gpu": str(span.card),
-            "device": f"nvidia{span.card}", "UUID": span.uuid,
+            "job": "dcgm-exporter",
+            "instance": f"{span.node}:9400",
+            "Hostname": span.node,
+            "namespace": host.namespace,
+            "pod": host.name,
+            "gpu": str(span.card),
+            "device": f"nvidia{span.card}",
+            "UUID": span.uuid,
             "modelName": nodes[span.node].gpu_model or "",
         }
         if span.pod:
-            labels |= {"exported_namespace": span.pod.namespace, "exported_pod": span.pod.name,
-                       "exported_container": span.pod.containers[0].name}
-        yield Series("DCGM_FI_PROF_GR_ENGINE_ACTIVE", labels, span.start, span.end - 1,
-                     span.activity, noise=0.05 if span.activity else 0.0)
+            labels |= {
+                "exported_namespace": span.pod.namespace,
+                "exported_pod": span.pod.name,
+                "exported_container": span.pod.containers[0].name,
+            }
+        yield Series(
+            "DCGM_FI_PROF_GR_ENGINE_ACTIVE",
+            labels,
+            span.start,
+            span.end - 1,
+            span.activity,
+            noise=0.05 if span.activity else 0.0,
+        )
 
 
 def series_frame(world: World) -> pl.DataFrame:
@@ -187,18 +265,40 @@ def series_frame(world: World) -> pl.DataFrame:
     for series in all_series(world):
         for piece in _pieces(world, series):
             text = json.dumps(dict(series.labels), sort_keys=True, separators=(",", ":"))
-            rows.append((series.name, text, _openmetrics(series.labels), series.start, piece.start,
-                         piece.end, series.value, series.slope, series.noise))
-    schema = {"__name__": pl.String(), "labels": pl.String(), "om": pl.String(),
-              "origin": pl.Int64(), "first": pl.Int64(), "last": pl.Int64(),
-              "value": pl.Float64(), "slope": pl.Float64(), "noise": pl.Float64()}
+            rows.append(
+                (
+                    series.name,
+                    text,
+                    _openmetrics(series.labels),
+                    series.start,
+                    piece.start,
+                    piece.end,
+                    series.value,
+                    series.slope,
+                    series.noise,
+                )
+            )
+    schema = {
+        "__name__": pl.String(),
+        "labels": pl.String(),
+        "om": pl.String(),
+        "origin": pl.Int64(),
+        "first": pl.Int64(),
+        "last": pl.Int64(),
+        "value": pl.Float64(),
+        "slope": pl.Float64(),
+        "noise": pl.Float64(),
+    }
     frame = pl.DataFrame(rows, schema=schema, orient="row")
     step = world.options.step
     return (
-        frame.with_columns(((pl.col("first") + step - 1) // step * step).alias("first"),
-                           (pl.col("last") // step * step).alias("last"))
+        frame.with_columns(
+            ((pl.col("first") + step - 1) // step * step).alias("first"),
+            (pl.col("last") // step * step).alias("last"),
+        )
         .filter(pl.col("first") <= pl.col("last"))
-        .sort("__name__", "labels", "first").with_row_index("id")
+        .sort("__name__", "labels", "first")
+        .with_row_index("id")
         .with_columns(pl.col("id").cast(pl.Int64))
     )
 
@@ -208,8 +308,9 @@ def _pieces(world: World, series: Series) -> Iterator[Series]:
     start = max(series.start, world.options.start_ms)
     end = min(series.end, world.options.end_ms)
     hole = world.options.outage
-    for first, last in ([(start, end)] if hole is None else
-                        [(start, min(end, hole[0])), (max(start, hole[1]), end)]):
+    for first, last in (
+        [(start, end)] if hole is None else [(start, min(end, hole[0])), (max(start, hole[1]), end)]
+    ):
         if first <= last:
             yield replace(series, start=first, end=last)
 
@@ -239,12 +340,18 @@ def samples(series: pl.LazyFrame, start: int, end: int, step: int) -> pl.LazyFra
     value = pl.col("value") + pl.col("slope") * ((at - pl.col("origin")) / 1000)
     return (
         series.filter((pl.col("first") < end) & (pl.col("last") >= start))
-        .with_columns(pl.int_ranges(pl.max_horizontal("first", pl.lit(start)),
-                                    pl.min_horizontal(pl.col("last") + 1, pl.lit(end)),
-                                    step).alias("at"))
+        .with_columns(
+            pl.int_ranges(
+                pl.max_horizontal("first", pl.lit(start)),
+                pl.min_horizontal(pl.col("last") + 1, pl.lit(end)),
+                step,
+            ).alias("at")
+        )
         .explode("at")
         .select(
-            "__name__", "labels", "om",
+            "__name__",
+            "labels",
+            "om",
             at.cast(pl.Datetime("ms", "UTC")).alias("timestamp"),
             (value + pl.col("noise") * noise).round(6).alias("value"),
         )

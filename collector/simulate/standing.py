@@ -19,10 +19,17 @@ def standing_pods(options: WorldOptions, nodes: Sequence[Node]) -> Iterator[Pod]
         if node.gpus and node.pool != "spare":
             yield exporter(options, node)
     cpu = [node for node in nodes if not node.gpus]
-    yield _service(options, cpu[0], "judge-rm", Container("judge", 6000, 24 * GIB),
-                   {"owner": "zoe", "phase": "reward"}, "reward")
-    yield _service(options, cpu[-1], "kuberay-operator", Container("operator", 500, GIB), {},
-                   "unknown")
+    yield _service(
+        options,
+        cpu[0],
+        "judge-rm",
+        Container("judge", 6000, 24 * GIB),
+        {"owner": "zoe", "phase": "reward"},
+        "reward",
+    )
+    yield _service(
+        options, cpu[-1], "kuberay-operator", Container("operator", 500, GIB), {}, "unknown"
+    )
     for node in cpu:
         yield from _data_jobs(options, node)
 
@@ -31,27 +38,44 @@ def exporter(options: WorldOptions, node: Node) -> Pod:
     """A DaemonSet pod without cards on a GPU node (a rider), there for the whole world."""
     name = f"{EXPORTER}-{suffix(options.seed, EXPORTER, node.name)}"
     return Pod(
-        uid=uid(options.seed, name), namespace="monitoring", name=name, node=node.name,
-        bound=options.start_ms - 10 * DAY, started=options.start_ms - 10 * DAY,
-        finished=options.end_ms + DAY, containers=(Container("exporter", 500, GIB),),
-        owners=(Owner("DaemonSet", EXPORTER),), labels={"app": EXPORTER}, experiment=EXPORTER,
+        uid=uid(options.seed, name),
+        namespace="monitoring",
+        name=name,
+        node=node.name,
+        bound=options.start_ms - 10 * DAY,
+        started=options.start_ms - 10 * DAY,
+        finished=options.end_ms + DAY,
+        containers=(Container("exporter", 500, GIB),),
+        owners=(Owner("DaemonSet", EXPORTER),),
+        labels={"app": EXPORTER},
+        experiment=EXPORTER,
         phase="unknown",
     )
 
 
 def _service(
-    options: WorldOptions, node: Node, name: str, container: Container, labels: dict[str, str],
+    options: WorldOptions,
+    node: Node,
+    name: str,
+    container: Container,
+    labels: dict[str, str],
     phase: str,
 ) -> Pod:
     """A Deployment with one replica; the Deployment's name is the experiment."""
     replica_set = f"{name}-{suffix(options.seed, name, length=9)}"
     return Pod(
-        uid=uid(options.seed, name), namespace="serving",
-        name=f"{replica_set}-{suffix(options.seed, replica_set)}", node=node.name,
-        bound=options.start_ms - 5 * DAY, started=options.start_ms - 5 * DAY + 2 * options.step,
-        finished=options.end_ms + DAY, containers=(container,),
+        uid=uid(options.seed, name),
+        namespace="serving",
+        name=f"{replica_set}-{suffix(options.seed, replica_set)}",
+        node=node.name,
+        bound=options.start_ms - 5 * DAY,
+        started=options.start_ms - 5 * DAY + 2 * options.step,
+        finished=options.end_ms + DAY,
+        containers=(container,),
         owners=(Owner("ReplicaSet", replica_set), Owner("Deployment", name)),
-        labels={"app": name, **labels}, experiment=name, phase=phase,
+        labels={"app": name, **labels},
+        experiment=name,
+        phase=phase,
     )
 
 
@@ -62,12 +86,24 @@ def _data_jobs(options: WorldOptions, node: Node) -> Iterator[Pod]:
         length = number(options.seed, job, "length", low=120, high=600)
         end = options.snap(at + length * MINUTE)
         yield Pod(
-            uid=uid(options.seed, job), namespace="data", name=f"{job}-{suffix(options.seed, job)}",
-            node=node.name, bound=at, started=at + start_delay(options, job), finished=end,
-            containers=(Container("prepare", 12_000, 40 * GIB),), owners=(Owner("Job", job),),
-            labels={"experiment": "sft-data", "owner": "mei", "pipeline": "sft-corpus",
-                    "phase": "data", "batch.kubernetes.io/job-name": job},
-            experiment="sft-data", phase="data",
+            uid=uid(options.seed, job),
+            namespace="data",
+            name=f"{job}-{suffix(options.seed, job)}",
+            node=node.name,
+            bound=at,
+            started=at + start_delay(options, job),
+            finished=end,
+            containers=(Container("prepare", 12_000, 40 * GIB),),
+            owners=(Owner("Job", job),),
+            labels={
+                "experiment": "sft-data",
+                "owner": "mei",
+                "pipeline": "sft-corpus",
+                "phase": "data",
+                "batch.kubernetes.io/job-name": job,
+            },
+            experiment="sft-data",
+            phase="data",
         )
         gap = number(options.seed, job, "gap", low=10, high=120)
         at, index = options.snap(end + gap * MINUTE) + options.step, index + 1

@@ -54,7 +54,9 @@ def _shares(cards: int, parts: int) -> list[int]:
     return [cards // parts + (part < cards % parts) for part in range(parts)]
 
 
-def _runs(options: WorldOptions, key: str, hours: tuple[int, int]) -> Iterator[tuple[int, int, int]]:
+def _runs(
+    options: WorldOptions, key: str, hours: tuple[int, int]
+) -> Iterator[tuple[int, int, int]]:
     """Number, start and end of runs back to back, from before the world to after its end."""
     at, index = options.start_ms - 30 * HOUR, 0
     while at < options.end_ms:
@@ -81,34 +83,54 @@ def _grpo(options: WorldOptions, lanes: Sequence[_Lane]) -> Iterator[Pod]:
         job = f"grpo-7b-{run:03d}"
         cluster = f"{job}-raycluster-{suffix(options.seed, job)}"
         labels = {
-            "experiment": "grpo-7b", "owner": "lin", "model-version": f"qwen-7b-grpo-r{run}",
-            "pipeline": "math-rl", "ray.io/cluster": cluster,
-            "ray.io/originated-from-cr-name": job, "ray.io/originated-from-crd": "RayJob",
+            "experiment": "grpo-7b",
+            "owner": "lin",
+            "model-version": f"qwen-7b-grpo-r{run}",
+            "pipeline": "math-rl",
+            "ray.io/cluster": cluster,
+            "ray.io/originated-from-cr-name": job,
+            "ray.io/originated-from-crd": "RayJob",
         }
         owners = (Owner("RayCluster", cluster), Owner("RayJob", job, {"experiment": "grpo-7b"}))
         members = [("headgroup", lanes[0].node, 0, 0)]
         for lane in lanes:
             parts = 2 if lane.kind == "rollout" and lane.cards > 1 else 1
-            members += [(lane.kind, lane.node, cards, 10 * lane.index + part)
-                        for part, cards in enumerate(_shares(lane.cards, parts))]
+            members += [
+                (lane.kind, lane.node, cards, 10 * lane.index + part)
+                for part, cards in enumerate(_shares(lane.cards, parts))
+            ]
         for group, node, cards, number_ in members:
             yield _ray_pod(options, (start, end), owners, labels, group, node, cards, number_)
 
 
 def _ray_pod(
-    options: WorldOptions, life: tuple[int, int], owners: tuple[Owner, ...],
-    labels: Mapping[str, str], group: str, node: Node, cards: int, index: int,
+    options: WorldOptions,
+    life: tuple[int, int],
+    owners: tuple[Owner, ...],
+    labels: Mapping[str, str],
+    group: str,
+    node: Node,
+    cards: int,
+    index: int,
 ) -> Pod:
     head = group == "headgroup"
     cluster = owners[0].name
     kind = "head" if head else f"{group}-worker"
     name = f"{cluster}-{kind}-{suffix(options.seed, cluster, group, index)}"
-    containers = ((Container("ray-head", 4000, 16 * GIB),) if head
-                  else gpu_containers(cards, sidecar=True))
+    containers = (
+        (Container("ray-head", 4000, 16 * GIB),) if head else gpu_containers(cards, sidecar=True)
+    )
     return Pod(
-        uid=uid(options.seed, name), namespace="research", name=name, node=node.name,
-        bound=life[0], started=life[0] + start_delay(options, name), finished=life[1],
-        containers=containers, owners=owners, experiment="grpo-7b",
+        uid=uid(options.seed, name),
+        namespace="research",
+        name=name,
+        node=node.name,
+        bound=life[0],
+        started=life[0] + start_delay(options, name),
+        finished=life[1],
+        containers=containers,
+        owners=owners,
+        experiment="grpo-7b",
         phase={"rollout": "rollout", "trainer": "update"}.get(group, "unknown"),
         labels={**labels, "ray.io/group": group, "ray.io/node-type": "head" if head else "worker"},
         role="ray-node-type:head" if head else f"ray-group:{group}",
@@ -123,19 +145,29 @@ def _sft_torch(options: WorldOptions, lane: _Lane) -> Iterator[Pod]:
         for replica, cards in zip(("master", "worker"), _shares(lane.cards, 2), strict=True):
             name = f"{job}-{replica}-0"
             yield Pod(
-                uid=uid(options.seed, name), namespace="research", name=name, node=lane.node.name,
-                bound=start, started=start + start_delay(options, name), finished=end,
-                containers=gpu_containers(cards), experiment="sft-7b-lora", phase="update",
+                uid=uid(options.seed, name),
+                namespace="research",
+                name=name,
+                node=lane.node.name,
+                bound=start,
+                started=start + start_delay(options, name),
+                finished=end,
+                containers=gpu_containers(cards),
+                experiment="sft-7b-lora",
+                phase="update",
                 owners=(Owner("PyTorchJob", job, {"experiment": "sft-7b-lora"}),),
                 labels={
-                    "experiment": "sft-7b-lora", "owner": "mei", "model_version": "qwen-7b-sft",
+                    "experiment": "sft-7b-lora",
+                    "owner": "mei",
+                    "model_version": "qwen-7b-sft",
                     "training.kubeflow.org/job-name": job,
                     "training.kubeflow.org/operator-name": "pytorchjob-controller",
                     "training.kubeflow.org/replica-type": replica,
                     "training.kubeflow.org/replica-index": "0",
                 },
                 environment={"WANDB_PROJECT": "sft"},
-                role=f"replica-type:{replica}", activity=0.86,
+                role=f"replica-type:{replica}",
+                activity=0.86,
             )
 
 
@@ -147,9 +179,16 @@ def _sft_jobset(options: WorldOptions, lane: _Lane) -> Iterator[Pod]:
         for index, cards in enumerate(_shares(lane.cards, 2)):
             name = f"{job}-{index}-{suffix(options.seed, job, index)}"
             yield Pod(
-                uid=uid(options.seed, name), namespace="research", name=name, node=lane.node.name,
-                bound=start, started=start + start_delay(options, name), finished=end,
-                containers=gpu_containers(cards), experiment=jobset, phase="update",
+                uid=uid(options.seed, name),
+                namespace="research",
+                name=name,
+                node=lane.node.name,
+                bound=start,
+                started=start + start_delay(options, name),
+                finished=end,
+                containers=gpu_containers(cards),
+                experiment=jobset,
+                phase="update",
                 owners=(Owner("Job", job), Owner("JobSet", jobset)),
                 labels={
                     "jobset.sigs.k8s.io/jobset-name": jobset,
@@ -157,5 +196,6 @@ def _sft_jobset(options: WorldOptions, lane: _Lane) -> Iterator[Pod]:
                     "batch.kubernetes.io/job-name": job,
                     "batch.kubernetes.io/job-completion-index": str(index),
                 },
-                role="replicated-job:trainer", activity=0.81,
+                role="replicated-job:trainer",
+                activity=0.81,
             )

@@ -85,8 +85,10 @@ def work_out(world: World) -> Truth:
             for day, amount in _day_parts(world, line):
                 _book(days[day], [(_line_key(line), amount)])
     return Truth(
-        {day: {key: Amount(*pair) for key, pair in sorted(rows.items(), key=_order)}
-         for day, rows in sorted(days.items())},
+        {
+            day: {key: Amount(*pair) for key, pair in sorted(rows.items(), key=_order)}
+            for day, rows in sorted(days.items())
+        },
         dict(sorted(errors.items())),
     )
 
@@ -145,8 +147,11 @@ def _claims(world: World) -> dict[tuple[str, int], list[_Claim]]:
     """Every pod's claims by node and hour, sorted by uid and state."""
     claims: dict[tuple[str, int], list[_Claim]] = defaultdict(list)
     for pod in world.pods:
-        for held, start, end in ((True, pod.bound, pod.started), (False, pod.started, pod.finished)):
-            start, end = max(start, world.options.start_ms), min(end, world.options.end_ms)
+        for held, first, last in (
+            (True, pod.bound, pod.started),
+            (False, pod.started, pod.finished),
+        ):
+            start, end = max(first, world.options.start_ms), min(last, world.options.end_ms)
             for hour in range(start // HOUR * HOUR, end, HOUR) if start < end else ():
                 seen = _seen(world, max(start, hour), min(end, hour + HOUR))
                 if seen:
@@ -164,10 +169,19 @@ def _seen(world: World, start: int, end: int) -> int:
 
 def _claim(pod: Pod, held: bool, length: int) -> _Claim:
     phase = "wait" if held else pod.phase
-    key = (Key(UNATTRIBUTED, None, "no_rule", pod.node, None) if pod.experiment is None
-           else Key(pod.experiment, phase, None, pod.node, None))
-    return _Claim(pod.uid, key, pod.cpu_millicores * length, pod.memory_bytes // 1024 * length,
-                  pod.gpus * length, held)
+    key = (
+        Key(UNATTRIBUTED, None, "no_rule", pod.node, None)
+        if pod.experiment is None
+        else Key(pod.experiment, phase, None, pod.node, None)
+    )
+    return _Claim(
+        pod.uid,
+        key,
+        pod.cpu_millicores * length,
+        pod.memory_bytes // 1024 * length,
+        pod.gpus * length,
+        held,
+    )
 
 
 def _node_hour(
@@ -179,16 +193,21 @@ def _node_hour(
     stated = [part.paid for part in parts if part.paid is not None]
     paid = min(HOUR, max(up, max(stated) if stated else HOUR))
     unseen = min(paid, HOUR - _seen(world, hour, hour + HOUR))
-    pools = _gpu_pools(node, price, paid, unseen, claims) if node.gpus else _cpu_pools(
-        node, paid, unseen, claims)
+    pools = (
+        _gpu_pools(node, price, paid, unseen, claims)
+        if node.gpus
+        else _cpu_pools(node, paid, unseen, claims)
+    )
     shares: list[tuple[Key, Amount]] = []
     for part in parts:
         split = [part_out(cost, [weight for weight, _ in pools]) for cost in part.amount]
         for index, (_, pool) in enumerate(pools):
             weights = [amount for _, amount in pool]
             effective, billed = (part_out(column[index], weights) for column in split)
-            shares += [(key, Amount(one, other))
-                       for (key, _), one, other in zip(pool, effective, billed, strict=True)]
+            shares += [
+                (key, Amount(one, other))
+                for (key, _), one, other in zip(pool, effective, billed, strict=True)
+            ]
     return shares
 
 
@@ -199,24 +218,28 @@ def _cpu_pools(node: Node, paid: int, unseen: int, claims: list[_Claim]) -> list
     """9 : 1 between vCPU and GiB."""
     kibibytes = node.memory_bytes // 1024
     return [
-        (9 * node.cpu_millicores * 2**20,
-         _filled(node, [(c.key, c.cpu) for c in claims], node.cpu_millicores, paid, unseen)),
-        (1000 * kibibytes,
-         _filled(node, [(c.key, c.memory) for c in claims], kibibytes, paid, unseen)),
+        (
+            9 * node.cpu_millicores * 2**20,
+            _filled(node, [(c.key, c.cpu) for c in claims], node.cpu_millicores, paid, unseen),
+        ),
+        (
+            1000 * kibibytes,
+            _filled(node, [(c.key, c.memory) for c in claims], kibibytes, paid, unseen),
+        ),
     ]
 
 
-def _gpu_pools(
-    node: Node, price: int, paid: int, unseen: int, claims: list[_Claim]
-) -> list[_Pool]:
+def _gpu_pools(node: Node, price: int, paid: int, unseen: int, claims: list[_Claim]) -> list[_Pool]:
     """Riders at reference rates, up to the cap; the rest on the cards."""
     holders = {claim.uid for claim in claims if claim.cards}
     riders = [claim for claim in claims if claim.uid not in holders]
     cpu, memory = _rider_prices(node, price, paid, riders)
     cards = [(claim.key, claim.cards) for claim in claims if claim.cards]
-    pools = [(price - cpu - memory, _filled(node, cards, node.gpus, paid, unseen)),
-             (cpu, [(rider.key, rider.cpu) for rider in riders]),
-             (memory, [(rider.key, rider.memory) for rider in riders])]
+    pools = [
+        (price - cpu - memory, _filled(node, cards, node.gpus, paid, unseen)),
+        (cpu, [(rider.key, rider.cpu) for rider in riders]),
+        (memory, [(rider.key, rider.memory) for rider in riders]),
+    ]
     if price <= 0:
         pools = [(1, pools[0][1]), (0, pools[1][1]), (0, pools[2][1])]
     return [(weight, pool or [(_idle(node), 0)]) for weight, pool in pools]
@@ -224,8 +247,7 @@ def _gpu_pools(
 
 def _rider_prices(node: Node, price: int, paid: int, riders: list[_Claim]) -> tuple[int, int]:
     def worth(cpu: int, memory: int) -> tuple[int, int]:
-        return (half_even(cpu * VCPU_RATE, 1000 * HOUR),
-                half_even(memory * GIB_RATE, 2**20 * HOUR))
+        return (half_even(cpu * VCPU_RATE, 1000 * HOUR), half_even(memory * GIB_RATE, 2**20 * HOUR))
 
     cpu, memory = worth(sum(r.cpu for r in riders), sum(r.memory for r in riders))
     most = sum(worth(node.cpu_millicores * paid, node.memory_bytes // 1024 * paid))
@@ -246,19 +268,25 @@ def _filled(
     """Claims of a pool, then what nobody saw, then what nobody asked for (never below 0)."""
     blind = Key(UNATTRIBUTED, None, "no_samples", node.name, None)
     claims = [(key, amount) for key, amount in claims if amount]
-    claims = claims + [(blind, capacity * unseen)] if unseen else claims
+    claims = [*claims, (blind, capacity * unseen)] if unseen else claims
     free = max(0, capacity * paid - sum(amount for _, amount in claims))
     return [*claims, (_idle(node), free)] if free or not claims else claims
 
 
 def _short_lives(world: World) -> dict[str, int]:
     """Uid to life (ms) of the pods that may fit between two scrapes."""
-    return {pod.uid: pod.finished - pod.bound for pod in world.pods
-            if pod.finished - pod.bound < world.options.step}
+    return {
+        pod.uid: pod.finished - pod.bound
+        for pod in world.pods
+        if pod.finished - pod.bound < world.options.step
+    }
 
 
 def _state_error(
-    world: World, claim: _Claim, life: int, shares: list[tuple[Key, Amount]],
+    world: World,
+    claim: _Claim,
+    life: int,
+    shares: list[tuple[Key, Amount]],
     errors: dict[str, int],
 ) -> None:
     """A pod between two scrapes is known to one interval: that much of its rate, and of idle."""

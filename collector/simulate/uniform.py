@@ -50,11 +50,21 @@ def _job(options: WorldOptions, node: Node, key: str, cards: int, start: int, en
     job = f"exp-{group:04d}-job-{key}"
     containers = gpu_containers(cards) if cards else (Container("worker", 1000, 4 * GIB),)
     return Pod(
-        uid=uid(options.seed, job), namespace=f"team-{group % 20}",
-        name=f"{job}-{suffix(options.seed, job)}", node=node.name, bound=start,
-        started=min(end, start + start_delay(options, job)), finished=end, containers=containers,
-        owners=(Owner("Job", job),), experiment=f"exp-{group:04d}", phase="unknown",
-        labels={"experiment": f"exp-{group:04d}", "owner": f"user-{group % 40}",
-                "batch.kubernetes.io/job-name": job},
+        uid=uid(options.seed, job),
+        namespace=f"team-{group % 20}",
+        name=f"{job}-{suffix(options.seed, job)}",
+        node=node.name,
+        bound=start,
+        started=min(end, start + start_delay(options, job)),
+        finished=end,
+        containers=containers,
+        owners=(Owner("Job", job),),
+        experiment=f"exp-{group:04d}",
+        phase="unknown",
+        labels={
+            "experiment": f"exp-{group:04d}",
+            "owner": f"user-{group % 40}",
+            "batch.kubernetes.io/job-name": job,
+        },
         activity=0.7,
     )

@@ -21,13 +21,19 @@ def simulate(options: WorldOptions) -> World:
     are sorted by binding time and uid.
     """
     nodes = build_nodes(options)
-    pods = uniform_pods(options, nodes) if options.containers is not None else chain(
-        training_pods(options, nodes), research_pods(options, nodes), standing_pods(options, nodes)
+    pods = (
+        uniform_pods(options, nodes)
+        if options.containers is not None
+        else chain(
+            training_pods(options, nodes),
+            research_pods(options, nodes),
+            standing_pods(options, nodes),
+        )
     )
-    alive = [pod for pod in pods
-             if pod.bound < options.end_ms and pod.finished > options.start_ms]
+    alive = [pod for pod in pods if pod.bound < options.end_ms and pod.finished > options.start_ms]
     return World(
-        options=options, nodes=nodes,
+        options=options,
+        nodes=nodes,
         pods=tuple(sorted(alive, key=lambda pod: (pod.bound, pod.uid))),
         lines=build_lines(options, nodes),
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from collector.simulate.bills import write_focus
+from collector.simulate.focus import write_focus
 from collector.simulate.document import truth_document
 from collector.simulate.export import write_export, write_openmetrics
 from collector.simulate.facts import BILL
@@ -53,13 +53,17 @@ def settings_of(options: WorldOptions) -> dict[str, object]:
         "ledger": "./ledger",
         "currency": options.currency,
         "timezone": options.timezone,
-        "clusters": [{
-            "name": options.cluster,
-            "kubernetes": {"dump": str(OBJECTS)},
-            "prometheus": {"export": EXPORT},
-        }],
+        "clusters": [
+            {
+                "name": options.cluster,
+                "kubernetes": {"dump": str(OBJECTS)},
+                "prometheus": {"export": EXPORT},
+            }
+        ],
         "billing": [{"name": BILL, "kind": "focus", "path": str(BILLS.parent)}],
-        "roles": {"rollout": ["ray-group:rollout*"], "update": [
-            "ray-group:trainer*", "replica-type:*", "replicated-job:trainer*"]},
+        "roles": {
+            "rollout": ["ray-group:rollout*"],
+            "update": ["ray-group:trainer*", "replica-type:*", "replicated-job:trainer*"],
+        },
         "rules": {"RB102": {"night": "22:00-08:00", "weekend": "Sat-Sun"}},
     }
