@@ -13,7 +13,7 @@ from decimal import Decimal
 
 from collector.simulate.draw import number
 from collector.simulate.model import ACCOUNT, Line, Node
-from collector.simulate.options import DAY, HOUR, WorldOptions
+from collector.simulate.options import DAY, HOUR, WorldOptions, milliseconds
 
 PLAN = f"arn:aws:savingsplans::{ACCOUNT}:savingsplan/5c0f5c9e"
 _GROUP = {"experiment": "grpo-7b", "owner": "lin"}

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import yaml
 
-from collector.simulate.focus import write_focus
 from collector.simulate.document import truth_document
 from collector.simulate.export import write_export, write_openmetrics
 from collector.simulate.facts import BILL
+from collector.simulate.focus import write_focus
 from collector.simulate.kubernetes import write_objects
 from collector.simulate.model import World
 from collector.simulate.options import WorldOptions
