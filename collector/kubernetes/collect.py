@@ -106,12 +106,14 @@ class KubernetesCollector:
             except Rejected as rejected:
                 seen.rejects.add(rejected.reason, "pods", f"{pod.place}: {rejected.detail}")
                 continue
-            if lived.end_unknown:
+            # A pod is named on the days it touches, not for as long as the API remembers it.
+            if lived.end_unknown and _inside(lived.bound_at, window):
                 unknown_end.append(pod.place)
-            if cards(request)[2]:
-                more_cards.append(pod.place)
             facts = pod_facts(pod, self.cluster, request, owners.of(pod), self.annotations)
-            yield from workload_rows(facts, lived, window, seen.taken_at)
+            rows = list(workload_rows(facts, lived, window, seen.taken_at))
+            if rows and cards(request)[2]:
+                more_cards.append(pod.place)
+            yield from rows
         _name_gap(seen, "no_finish_time", "pods are over, but nothing says since when", unknown_end)
         _name_gap(
             seen,
@@ -140,6 +142,10 @@ def _name_gap(seen: Snapshot, reason: str, what: str, places: Sequence[str]) -> 
         more = ", ..." if len(places) > _NAMED else ""
         names = ", ".join(places[:_NAMED])
         seen.gaps.append(Gap(reason, f"{len(places)} {what}: {names}{more}"))
+
+
+def _inside(moment: datetime | None, window: Window) -> bool:
+    return moment is not None and window.start <= moment < window.end
 
 
 def _through(window: Window, now: datetime | None) -> datetime | None:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -73,6 +74,15 @@ class Request:
     at: float
 
 
+class _Quiet(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401
+        """A client that has hung up is no error; anything else is shown."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
 class ApiServer:
     """The server; a context manager that runs it in a thread.
 
@@ -104,8 +114,7 @@ class ApiServer:
         self._snapshots: dict[str, list[Json]] = {}
         self._lock = threading.Lock()
         self._stopping = threading.Event()
-        self._http = ThreadingHTTPServer(("127.0.0.1", port), self._handler())
-        self._http.daemon_threads = True
+        self._http = _Quiet(("127.0.0.1", port), self._handler())
         self._thread = threading.Thread(target=self.serve_forever, daemon=True)
 
     @property

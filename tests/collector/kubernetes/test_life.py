@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 
@@ -203,6 +203,8 @@ def test_an_end_that_nobody_knows_is_a_gap(tmp_path: Path) -> None:
     assert lives(facts, "a") == []
     assert [gap.reason for gap in facts.gaps] == ["no_finish_time"]
     assert "train/a" in facts.gaps[0].detail
+    later = facts_of(tmp_path, pod("a", phase="Failed"), window=Window.of_day(date(2026, 12, 1)))
+    assert not later.gaps
 
 
 def test_a_static_pod_may_run_before_the_server_knows_it(tmp_path: Path) -> None:

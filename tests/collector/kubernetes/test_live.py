@@ -165,6 +165,13 @@ def test_retry_after_is_waited_for() -> None:
     assert 1 <= second.at - first.at < 5
 
 
+def test_a_server_that_asks_for_hours_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("collector.kubernetes.client.LONGEST_WAIT", 0.01)
+    wait = Fault(429, times=1, headers={"Retry-After": "7200"})
+    with stamina.set_testing(False), ApiServer({PODS: pods(1)}, {PODS: [wait]}, now=NOW) as server:
+        assert names(collect(server=server.url).tables["workloads"]) == ["p00"]
+
+
 def test_an_answer_that_does_not_come_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("collector.kubernetes.client.TIMEOUT", (5.0, 0.2))
     slow = Fault(200, seconds=30)
