@@ -1,0 +1,298 @@
+"""From raw samples to one plausible sample per meaning and time.
+
+Order: other clusters out, garbage into quarantine, copies collapsed. Copies are found by what a
+sample *means* (the identity of its series), not by its scrape labels: HA pairs, two
+kube-state-metrics, restarted targets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+import msgspec
+import polars as pl
+
+from collector.prometheus.series import SCRAPE_LABELS, USUAL_INTERVAL, Series
+from ledger.facts import Quarantine
+from ledger.window import Window
+
+ABSURD = timedelta(days=3653)  # no store holds samples ten years away from the day asked for
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Which cluster's samples to keep: a name, and the label that must carry it (None = all)."""
+
+    cluster: str
+    label: str | None = None
+
+
+@dataclass(frozen=True)
+class Cleaned:
+    """Plausible samples without copies.
+
+    Args:
+        samples: ``ident`` Int64 (number of what the sample is about), ``meaning`` Int64 (number
+            of identity and info), ``time`` Datetime(us, UTC), ``value`` Float64; sorted by
+            ``ident``, ``time``, which are unique.
+        meanings: ``ident``, ``meaning`` and the columns of the series (String, null = absent),
+            plus ``labels`` (canonical JSON object) where the series keeps a prefix.
+        interval: Usual distance of two samples of one raw series.
+    """
+
+    samples: pl.DataFrame
+    meanings: pl.DataFrame
+    interval: timedelta
+    quarantine: tuple[Quarantine, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """Samples with the columns of their series, sorted by ``ident``, ``time``."""
+        return self.samples.join(
+            self.meanings.drop("ident"), on="meaning", how="left", maintain_order="left"
+        )
+
+
+def clean(raw: pl.DataFrame, series: Series, window: Window, who: Identity) -> Cleaned:
+    """Keep one plausible sample per meaning and time.
+
+    Args:
+        raw: ``labels``, ``timestamp``, ``value`` (see ``source.SAMPLES``), any order.
+        series: What the metric is.
+        window: The window asked for; garbage is counted where it lies inside, so that margins
+            count nothing twice.
+        who: Whose samples are kept.
+    """
+    table, strange = _label_table(raw["labels"].unique().sort(), series, who)
+    bad = _count_strangers(raw, strange, series, window)
+    rows = raw.join(
+        table.select("labels", "series", "ident", "origin", "meaning"), on="labels"
+    ).select("series", "ident", "origin", "meaning", time="timestamp", value="value")
+    rows, garbage = _sift(rows, series, window)
+    if series.nonzero:
+        rows = rows.filter(pl.col("value") != 0)
+    rows = rows.unique().sort("series", "time")
+    interval = _usual(rows)
+    rows, conflicts = _collapse(rows, window)
+    rows = _thin(rows, interval)
+    notes = (
+        (
+            f"{series.metric}: {conflicts} times with different values of one meaning; "
+            "the copy with more labels was taken, then the first by name",
+        )
+        if conflicts
+        else ()
+    )
+    columns = [*series.columns, *(["labels_kept"] if series.prefix else [])]
+    meanings = (
+        table.select("ident", "meaning", *columns)
+        .unique("meaning")
+        .sort("meaning")
+        .rename({"labels_kept": "labels"}, strict=False)
+    )
+    return Cleaned(
+        rows.select("ident", "meaning", "time", "value"),
+        meanings,
+        interval,
+        (*bad, *garbage),
+        notes,
+    )
+
+
+def _label_table(
+    texts: pl.Series,
+    series: Series,
+    who: Identity,
+) -> tuple[pl.DataFrame, dict[str, list[str]]]:
+    """One row per label set: its columns and numbers; and the sets put aside, by reason."""
+    kept: list[dict[str, str | int | None]] = []
+    strange: dict[str, list[str]] = {"bad_labels": [], "no_cluster": []}
+    for text in texts:
+        try:
+            labels = msgspec.json.decode(text or "", type=dict[str, str])
+        except (msgspec.DecodeError, UnicodeError):
+            strange["bad_labels"].append(text)
+            continue
+        if who.label and not labels.get(who.label):
+            strange["no_cluster"].append(text)
+        elif not who.label or labels[who.label] == who.cluster:
+            kept.append({"labels": text, **_columns(labels, series)})
+    schema: dict[str, type[pl.DataType]] = {
+        "labels": pl.String,
+        **dict.fromkeys(series.columns, pl.String),
+        "labels_kept": pl.String,
+        "origin_text": pl.String,
+        "richness": pl.Int64,
+    }
+    table = _number(pl.DataFrame(kept, schema=schema), series)
+    return table, strange
+
+
+def _columns(labels: dict[str, str], series: Series) -> dict[str, str | int | None]:
+    exported = {key.removeprefix("exported_") for key in labels if key.startswith("exported_")}
+    columns: dict[str, str | int | None] = {
+        column: next(
+            (
+                value
+                for name in names
+                if (value := labels.get(f"exported_{name}") or labels.get(name))
+            ),
+            None,
+        )
+        for column, names in series.columns.items()
+    }
+    prefix = series.prefix
+    own = {key: value for key, value in labels.items() if prefix and key.startswith(prefix)}
+    origin = {
+        key: value
+        for key, value in labels.items()
+        if key in SCRAPE_LABELS
+        or key in exported
+        or ("replica" in key and "replicaset" not in key and not key.startswith("label_"))
+    }
+    return {
+        **columns,
+        "labels_kept": canonical(own),
+        "origin_text": canonical(origin),
+        "richness": len(own) + sum(value is not None for value in columns.values()),
+    }
+
+
+def canonical(labels: dict[str, str]) -> str:
+    """A JSON object with sorted keys and no blanks."""
+    return msgspec.json.encode(labels, order="sorted").decode()
+
+
+def _number(table: pl.DataFrame, series: Series) -> pl.DataFrame:
+    """Number identities and meanings by their text, label sets by (identity, richness, text)."""
+    info = [*series.info, "labels_kept"]
+    return (
+        table.sort(
+            [*series.identity, "richness", "labels"],
+            nulls_last=True,
+            descending=[*[False] * len(series.identity), True, False],
+        )
+        .with_row_index("series")
+        .with_columns(
+            pl.col("series").cast(pl.Int64),
+            ident=_first_seen([*series.identity]),
+            meaning=_first_seen([*series.identity, *info]),
+            origin=_first_seen(["origin_text"]),
+        )
+    )
+
+
+def _first_seen(columns: Sequence[str]) -> pl.Expr:
+    return pl.col("series").min().over(columns).cast(pl.Int64)
+
+
+def _count_strangers(
+    raw: pl.DataFrame, strange: dict[str, list[str]], series: Series, window: Window
+) -> list[Quarantine]:
+    entries = []
+    for reason, texts in strange.items():
+        if texts:
+            count = raw.filter(pl.col("labels").is_in(texts), _inside("timestamp", window)).height
+            if count:
+                entries.append(Quarantine(reason, series.metric, count, str(texts[0])[:120]))
+    return entries
+
+
+def _inside(column: str, window: Window) -> pl.Expr:
+    return (pl.col(column) > window.start) & (pl.col(column) <= window.end)
+
+
+def _sift(
+    rows: pl.DataFrame,
+    series: Series,
+    window: Window,
+) -> tuple[pl.DataFrame, list[Quarantine]]:
+    """Put garbage aside and count it by reason; each sample has the first reason that fits."""
+    time, value = pl.col("time"), pl.col("value")
+    absurd = (time < window.start - ABSURD) | (time > window.end + ABSURD) | time.is_null()
+    reason = (
+        pl.when(absurd)
+        .then(pl.lit("out_of_window"))
+        .when(value.is_null() | value.is_nan())
+        .then(pl.lit("nan"))
+        .when(value.is_infinite())
+        .then(pl.lit("inf"))
+        .when(value < 0)
+        .then(pl.lit("negative"))
+    )
+    if series.ceiling is not None:
+        reason = reason.when(value > series.ceiling).then(pl.lit("above_ceiling"))
+    rows = rows.with_columns(reason=reason)
+    aside = rows.filter(pl.col("reason").is_not_null())
+    if aside.is_empty():
+        return rows.drop("reason"), []
+    counts = (
+        aside.filter(_inside("time", window) | (pl.col("reason") == "out_of_window"))
+        .group_by("reason")
+        .agg(pl.len().cast(pl.Int64))
+        .sort("reason")
+    )
+    entries = [Quarantine(name, series.metric, count) for name, count in counts.iter_rows()]
+    return rows.filter(pl.col("reason").is_null()).drop("reason"), entries
+
+
+def _usual(rows: pl.DataFrame) -> timedelta:
+    """Median distance of neighbours within raw series; ``rows`` sorted by series and time."""
+    distance = rows.select(
+        us=pl.when(pl.col("series") == pl.col("series").shift()).then(
+            pl.col("time").diff().dt.total_microseconds()
+        )
+    )
+    median = distance.filter(pl.col("us") > 0)["us"].median()
+    if not isinstance(median, float):
+        return USUAL_INTERVAL
+    return timedelta(microseconds=round(median))
+
+
+def _collapse(rows: pl.DataFrame, window: Window) -> tuple[pl.DataFrame, int]:
+    """One sample per identity and time, and how often the copies disagreed."""
+    rows = rows.sort("ident", "time", "series", "value")
+    copy = (
+        (pl.col("ident") == pl.col("ident").shift()) & (pl.col("time") == pl.col("time").shift())
+    ).fill_null(value=False)
+    other = (pl.col("value") != pl.col("value").shift()) | (
+        pl.col("meaning") != pl.col("meaning").shift()
+    )
+    marked = rows.with_columns(copy=copy, conflict=copy & other & _inside("time", window))
+    if not marked["copy"].any():
+        return rows, 0
+    conflicts = marked.filter("conflict").select("ident", "time").unique().height
+    return marked.filter(~pl.col("copy")).drop("copy", "conflict"), conflicts
+
+
+def _thin(rows: pl.DataFrame, interval: timedelta) -> pl.DataFrame:
+    """Where several scrapers saw one thing at different times, let the others only fill holes.
+
+    The first scraper by (labels, name) is kept whole; of each next one, the samples that lie
+    nearly an interval away from everything kept so far. Otherwise the distances of an HA pair
+    would look like a shorter interval, and its regular grid like one full of holes.
+    """
+    several = rows.filter(pl.col("origin").n_unique().over("ident") > 1)
+    if several.is_empty():
+        return rows
+    order = (
+        several.group_by("ident", "origin")
+        .agg(pl.col("series").min())
+        .with_columns(turn=pl.col("series").rank("ordinal").over("ident"))
+        .drop("series")
+    )
+    several = several.join(order, on=["ident", "origin"])
+    near = interval * 0.9
+    kept = several.filter(pl.col("turn") == 1).sort("time", "ident")
+    for turn in order["turn"].unique().sort().to_list()[1:]:
+        extra = several.filter(pl.col("turn") == turn).sort("time", "ident")
+        known = kept.select("ident", "time", nearest="time")
+        far = extra.join_asof(
+            known, on="time", by="ident", strategy="nearest", tolerance=near, check_sortedness=False
+        ).filter(pl.col("nearest").is_null())
+        kept = pl.concat([kept, far.drop("nearest")]).sort("time", "ident")
+    single = rows.join(order.select("ident").unique(), on="ident", how="anti")
+    return pl.concat([single, kept.drop("turn")]).sort("ident", "time")

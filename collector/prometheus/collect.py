@@ -1,0 +1,203 @@
+"""The collector: one day after the other, the same for every source of samples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime
+
+import polars as pl
+
+from collector.prometheus import coverage
+from collector.prometheus.clean import Identity
+from collector.prometheus.nodes import Nodes, read_nodes, with_models
+from collector.prometheus.pods import Pods, read_pods
+from collector.prometheus.reader import Reader
+from collector.prometheus.series import ALL, FALLBACKS
+from collector.prometheus.source import SampleSource
+from collector.prometheus.usage import Usage, read_usage
+from collector.source import Permissions, Probe
+from ledger.errors import SourceError
+from ledger.facts import Facts, Quarantine
+from ledger.schema import NODES, USAGE, WORKLOADS, Table
+from ledger.window import Window
+
+
+@dataclass(frozen=True)
+class PrometheusCollector:
+    """Nodes, pods and usage of one cluster, from samples.
+
+    Args:
+        cluster: Name of the cluster in the settings.
+        source: Where samples come from.
+        cluster_label: Label that names the cluster where one store holds several; series without
+            it are put aside, never counted to this cluster.
+        required: Whether gaps here matter to the exit code.
+    """
+
+    cluster: str
+    source: SampleSource
+    cluster_label: str | None = None
+    required: bool = True
+    snapshot: bool = field(default=False, init=False)
+
+    @property
+    def name(self) -> str:
+        """``prometheus/<cluster>``."""
+        return f"prometheus/{self.cluster}"
+
+    @property
+    def permissions(self) -> Permissions:
+        """The series that are read."""
+        return Permissions(series=tuple(series.metric for series in ALL))
+
+    def collect(self, window: Window) -> Facts:
+        """Read nodes, workloads and usage of each UTC day of the window.
+
+        Days do not depend on each other: a window gives the rows that its days give. A table that
+        one of the days could not read is left out, so that no earlier rows are lost: windows of
+        one day lose least.
+
+        Raises:
+            AccessError: The server refuses us.
+            SourceError: The server cannot be reached, or refuses every query.
+        """
+        days = [self._day(day) for day in window.days()]
+        names = [name for name in days[0].tables if all(name in day.tables for day in days)]
+        return Facts(
+            window=window,
+            tables={name: pl.concat([day.tables[name] for day in days]) for name in names},
+            coverage=sum(day.coverage or 0.0 for day in days) / len(days),
+            gaps=tuple(gap for day in days for gap in day.gaps),
+            quarantine=_add_up([entry for day in days for entry in day.quarantine]),
+            notes=tuple(dict.fromkeys(note for day in days for note in day.notes)),
+            data_through=max((day.data_through for day in days if day.data_through), default=None),
+        )
+
+    def _day(self, day: date) -> Facts:
+        window = Window.of_day(day)
+        reader = Reader(self.source, Identity(self.cluster, self.cluster_label), window)
+        nodes = read_nodes(reader)
+        pods = read_pods(reader)
+        lives = _no_lives() if pods is None else pods.lives
+        usage = read_usage(reader, nodes, lives)
+        if reader.failures and len(reader.failures) == reader.asked:
+            raise SourceError(
+                f"{self.name}: every query failed: {reader.failures[0].message}",
+                reader.failures[0].hint,
+            )
+        missing = _holes(nodes, window)
+        reach = self._reach(reader) if missing else None
+        newest = min(reader.newest, window.end) if reader.newest else None
+        return Facts(
+            window=window,
+            tables=self._tables(day, nodes, pods, usage),
+            coverage=coverage.ratio(missing, window),
+            gaps=(*reader.gaps, *coverage.gaps(missing, reach)),
+            quarantine=_add_up(reader.quarantine),
+            notes=tuple(dict.fromkeys(reader.notes)),
+            data_through=_later(newest, window),
+        )
+
+    def _tables(
+        self,
+        day: date,
+        nodes: Nodes | None,
+        pods: Pods | None,
+        usage: Usage | None,
+    ) -> dict[str, pl.DataFrame]:
+        found: dict[str, pl.DataFrame] = {}
+        if nodes is not None:
+            models = None if usage is None else usage.models
+            rows = nodes.rows if models is None else with_models(nodes.rows, models)
+            found[NODES.name] = self._fit(rows, NODES, day)
+        if pods is not None:
+            found[WORKLOADS.name] = self._fit(pods.workloads, WORKLOADS, day)
+        if usage is not None:
+            found[USAGE.name] = self._fit(usage.rows, USAGE, day)
+        return found
+
+    def _fit(self, rows: pl.DataFrame, table: Table, day: date) -> pl.DataFrame:
+        """Rows in the table's columns; what Prometheus does not know is null."""
+        rows = rows.with_columns(day=pl.lit(day), cluster=pl.lit(self.cluster))
+        columns = {
+            name: dtype for name, dtype in table.schema.items() if name != table.source_column
+        }
+        return rows.select(
+            [
+                (pl.col(name) if name in rows.columns else pl.lit(None)).cast(dtype).alias(name)
+                for name, dtype in columns.items()
+            ]
+        )
+
+    def _reach(self, reader: Reader) -> Window | None:
+        """The source's reach, to tell retention from absence; unknown is no error here."""
+        try:
+            return self.source.reach()
+        except SourceError as error:
+            reader.notes.append(f"how far back the source reaches is unknown: {error.message}")
+            return None
+
+    def probe(self) -> Sequence[Probe]:
+        """Whether each series has samples near the end of what the source holds."""
+        reach = self.source.reach()
+        wanted = [series.metric for series in ALL]
+        present = self.source.present(wanted)
+        found = []
+        for series in ALL:
+            others = [
+                other.metric
+                for other in FALLBACKS.get(series.metric, ())
+                if other.metric in present
+            ]
+            ok = series.metric in present
+            instead = f"absent; {others[0]} is read instead" if others else "no samples"
+            found.append(
+                Probe(
+                    need=series.metric,
+                    ok=ok or bool(others),
+                    detail="present" if ok else instead,
+                    blind="" if ok or others else series.blind,
+                    reach=reach,
+                )
+            )
+        return found
+
+    def reach(self) -> Window | None:
+        """From the oldest to the newest sample of nodes that the source holds."""
+        return self.source.reach()
+
+
+def _no_lives() -> pl.DataFrame:
+    time = WORKLOADS.schema["start"]
+    return pl.DataFrame(
+        schema={
+            "uid": pl.String,
+            "namespace": pl.String,
+            "pod": pl.String,
+            "node": pl.String,
+            "start": time,
+            "end": time,
+        }
+    )
+
+
+def _holes(nodes: Nodes | None, window: Window) -> list[Window]:
+    if nodes is None:
+        return [window]
+    return coverage.holes(nodes.seen, window, nodes.up.interval)
+
+
+def _later(newest: datetime | None, window: Window) -> datetime | None:
+    """The end of the data in the window; None if all of it lies before."""
+    return newest if newest is not None and newest > window.start else None
+
+
+def _add_up(entries: Sequence[Quarantine]) -> tuple[Quarantine, ...]:
+    """One entry per reason and place, counts summed, in order of name."""
+    total: dict[tuple[str, str], Quarantine] = {}
+    for entry in entries:
+        key = (entry.where, entry.reason)
+        known = total.get(key)
+        total[key] = entry if known is None else replace(known, count=known.count + entry.count)
+    return tuple(total[key] for key in sorted(total))

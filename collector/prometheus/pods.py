@@ -1,0 +1,185 @@
+"""Pods: their lives, states, requests, owners and labels, from kube-state-metrics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+import polars as pl
+
+from collector.prometheus import series as s
+from collector.prometheus.amounts import AMOUNTS, amounts
+from collector.prometheus.chains import changes, clip, cut, find_runs, fuse, look_up
+from collector.prometheus.clean import Cleaned
+from collector.prometheus.owners import owner_chains
+from collector.prometheus.reader import Reader
+from ledger.facts import Quarantine
+from ledger.schema import WORKLOADS
+
+_ENDED = ("Succeeded", "Failed")
+_ROLES = (
+    ("label_ray_io_group", "ray-group:"),
+    ("label_jobset_sigs_k8s_io_replicatedjob_name", "replicated-job:"),
+    ("label_training_kubeflow_org_replica_type", "replica-type:"),
+)
+
+
+@dataclass(frozen=True)
+class Pods:
+    """What was read of pods.
+
+    Args:
+        workloads: Rows of the table ``workloads``, without ``day``, ``source`` and ``cluster``.
+        lives: ``uid``, ``namespace``, ``pod``, ``node``, ``start``, ``end``: when each pod was
+            alive and where, not clipped to the day; sorted by namespace, pod, start.
+    """
+
+    workloads: pl.DataFrame
+    lives: pl.DataFrame
+
+
+def read_pods(reader: Reader) -> Pods | None:
+    """Lives of pods in the reader's window; None if nothing says where pods lived."""
+    info = reader.read(s.POD_INFO)
+    if info is None:
+        return None
+    frame = _identified(info.frame, reader)
+    names = frame.select("uid", "namespace", "pod").unique("uid", keep="last", maintain_order=True)
+    steps = {
+        "node": changes(frame, ["uid"], ["node"]),
+        "phase": _steps(reader.read(s.POD_PHASE), names, "phase"),
+        "labels": _steps(reader.read(s.POD_LABELS), names, "labels"),
+    }
+    requests = reader.read(s.POD_REQUESTS)
+    steps["requests"] = _requests(requests, names)
+    _say_if_unlabelled(steps["labels"], reader)
+    runs = find_runs(_until_ended(frame, steps["phase"]), "uid", info.interval)
+    segments = cut(runs, "uid", list(steps.values()))
+    for step in steps.values():
+        segments = look_up(segments, "uid", step)
+    if requests is not None:  # then a pod of which it says nothing asks for nothing
+        segments = segments.with_columns(
+            pl.col("cpu_millicores", "memory_bytes", "gpus").fill_null(0)
+        )
+    alive = segments.with_columns(
+        state=pl.when(pl.col("phase").eq_missing(pl.lit("Pending")))
+        .then(pl.lit("held"))
+        .otherwise(pl.lit("running"))
+    )
+    alive = fuse(alive.drop("phase", "at"), "uid", ["node", "state", "labels", *AMOUNTS])
+    known = names.join(owner_chains(reader, frame, names), on="uid", how="left")
+    known = known.join(_times(reader, names), on="uid", how="left")
+    lives = alive.select("uid", "node", "start", "end").join(names, on="uid", how="left")
+    return Pods(
+        _workloads(clip(alive, reader.window).join(known, on="uid", how="left")),
+        lives.sort("namespace", "pod", "start"),
+    )
+
+
+def _identified(frame: pl.DataFrame, reader: Reader) -> pl.DataFrame:
+    """Rows that name a pod; the others are put aside."""
+    named = pl.all_horizontal(pl.col("uid", "namespace", "pod").is_not_null())
+    nameless = frame.filter(~named).height
+    if nameless:
+        reader.quarantine.append(Quarantine("no_uid", s.POD_INFO.metric, nameless))
+    return frame.filter(named).unique(["uid", "time"], keep="first", maintain_order=True)
+
+
+def _until_ended(frame: pl.DataFrame, phases: pl.DataFrame) -> pl.DataFrame:
+    """The samples of pods that have not finished: finished ones stay visible for a while."""
+    ended = pl.col("phase").is_in(_ENDED).fill_null(value=False)
+    some = phases.filter(ended).select("uid").unique()
+    finishing = frame.select("uid", "time").join(some, on="uid", how="semi").sort("time", "uid")
+    before = finishing.join_asof(phases, on="time", by="uid", check_sortedness=False)
+    return pl.concat([
+        frame.select("uid", "time").join(some, on="uid", how="anti"),
+        before.filter(~ended).select("uid", "time"),
+    ])
+
+
+def with_uid(frame: pl.DataFrame, names: pl.DataFrame) -> pl.DataFrame:
+    """Fill a missing ``uid`` by name where the name belongs to one pod; other rows are left out."""
+    if frame["uid"].null_count():
+        alone = names.filter(pl.len().over("namespace", "pod") == 1).rename({"uid": "only"})
+        frame = frame.join(alone, on=["namespace", "pod"], how="left", maintain_order="left")
+        frame = frame.with_columns(uid=pl.coalesce("uid", "only")).drop("only")
+    return frame.filter(pl.col("uid").is_not_null())
+
+
+def _steps(cleaned: Cleaned | None, names: pl.DataFrame, column: str) -> pl.DataFrame:
+    """Changes of one column per pod; empty if the series is missing."""
+    if cleaned is None:
+        return names.clear().select(
+            "uid",
+            pl.lit(None, pl.Datetime("us", "UTC")).alias("time"),
+            pl.lit(None, pl.String).alias(column),
+        )
+    frame = with_uid(cleaned.frame, names).unique(
+        ["uid", "time"], keep="first", maintain_order=True
+    )
+    return changes(frame, ["uid"], [column])
+
+
+def _requests(cleaned: Cleaned | None, names: pl.DataFrame) -> pl.DataFrame:
+    if cleaned is None:
+        return amounts(
+            names.clear().with_columns(
+                container=pl.lit(""),
+                resource=pl.lit(""),
+                value=pl.lit(0.0),
+                time=pl.lit(None, pl.Datetime("us", "UTC")),
+            ),
+            "uid",
+            ["container"],
+        )
+    return amounts(with_uid(cleaned.frame, names), "uid", ["container"])
+
+
+def _say_if_unlabelled(labels: pl.DataFrame, reader: Reader) -> None:
+    if labels.height and (labels["labels"] == "{}").all():
+        reader.notes.append(
+            "kube_pod_labels holds no labels: kube-state-metrics runs without "
+            "--metric-labels-allowlist; identity comes from the API or owners"
+        )
+
+
+def _times(reader: Reader, names: pl.DataFrame) -> pl.DataFrame:
+    """Bind and finish times of pods, from series whose value is a Unix time."""
+    known = names.select("uid")
+    for column, wanted in (("bound_at", s.POD_SCHEDULED), ("finished_at", s.POD_COMPLETED)):
+        cleaned = reader.read(wanted)
+        moment = (pl.col("value").last() * 1e6).round().cast(pl.Int64).cast(pl.Datetime("us"))
+        if cleaned is None:
+            known = known.with_columns(pl.lit(None, WORKLOADS.schema[column]).alias(column))
+            continue
+        read = (
+            with_uid(cleaned.frame, names)
+            .sort("uid", "time")
+            .group_by("uid")
+            .agg(moment.dt.replace_time_zone("UTC").alias(column))
+        )
+        known = known.join(read, on="uid", how="left")
+    return known
+
+
+def _workloads(rows: pl.DataFrame) -> pl.DataFrame:
+    texts = rows["labels"].unique().drop_nulls()
+    roles = pl.DataFrame(
+        {"labels": texts, "role": [_role(text) for text in texts]},
+        schema={"labels": pl.String, "role": pl.String},
+    )
+    return (
+        rows.join(roles, on="labels", how="left")
+        .with_columns(
+            interval_seconds=pl.col("interval").dt.total_microseconds() / 1e6,
+        )
+        .sort("uid", "start")
+    )
+
+
+def _role(labels: str) -> str | None:
+    """The pod's role in its job, as sanitised labels name it; a Ray head is one first of all."""
+    found = msgspec.json.decode(labels, type=dict[str, str])
+    if found.get("label_ray_io_node_type") == "head":
+        return "ray-node-type:head"
+    return next((prefix + found[key] for key, prefix in _ROLES if found.get(key)), None)

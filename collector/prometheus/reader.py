@@ -1,0 +1,91 @@
+"""Read the series of one day, cleaned, and keep the account of what was missing."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import polars as pl
+
+from collector.prometheus.clean import Cleaned, Identity, clean
+from collector.prometheus.series import FALLBACKS, MARGIN, Series
+from collector.prometheus.source import QueryError, SampleSource
+from ledger.facts import Gap, Quarantine
+from ledger.window import Window
+
+
+class Reader:
+    """Reads series of a window plus one margin, and gathers gaps, quarantine and notes.
+
+    Args:
+        source: Where samples come from.
+        who: Whose samples are kept.
+        window: The day.
+    """
+
+    def __init__(self, source: SampleSource, who: Identity, window: Window) -> None:
+        self.source = source
+        self.who = who
+        self.window = window
+        self.wide = window.widened(MARGIN)
+        self.gaps: list[Gap] = []
+        self.quarantine: list[Quarantine] = []
+        self.notes: list[str] = []
+        self.newest: datetime | None = None
+        self.asked = 0
+        self.failures: list[QueryError] = []
+
+    def read(self, series: Series) -> Cleaned | None:
+        """The series, or the first of its fallbacks that has samples; None = nothing of it.
+
+        Raises:
+            AccessError: The source refuses us.
+            SourceError: The source cannot be reached.
+        """
+        failed = len(self.failures)
+        for candidate in (series, *FALLBACKS.get(series.metric, ())):
+            found = self.read_one(candidate)
+            if found is not None:
+                if candidate is not series:
+                    self.notes.append(
+                        f"{series.metric} has no samples; {candidate.metric} was read instead"
+                    )
+                return found
+        if not series.optional and len(self.failures) == failed:
+            self.gaps.append(no_series(series, self.window))
+        return None
+
+    def read_one(self, series: Series) -> Cleaned | None:
+        """Exactly this series; None if it has no plausible samples or its query failed."""
+        self.asked += 1
+        try:
+            reading = self.source.samples(series, self.wide)
+            raw = reading.frame.collect()
+        except QueryError as error:
+            self.failures.append(error)
+            self.gaps.append(
+                Gap(
+                    "query_failed",
+                    f"{series.metric}: {error.message}; blind: {series.blind or series.metric}",
+                )
+            )
+            return None
+        self.gaps.extend(reading.gaps)
+        self.quarantine.extend(  # a broken file is one, however many series are read
+            entry for entry in reading.quarantine if entry not in self.quarantine
+        )
+        self.notes.extend(reading.notes)
+        cleaned = clean(raw, series, self.window, self.who)
+        self.quarantine.extend(cleaned.quarantine)
+        self.notes.extend(cleaned.notes)
+        self._see(cleaned.samples)
+        return None if cleaned.samples.is_empty() else cleaned
+
+    def _see(self, samples: pl.DataFrame) -> None:
+        newest = samples["time"].max()
+        if isinstance(newest, datetime):
+            self.newest = max(newest, self.newest or newest)
+
+
+def no_series(series: Series, window: Window) -> Gap:
+    """The gap of a series without samples."""
+    return Gap("no_series", f"{series.metric} has no samples in {window}; blind: {series.blind}")

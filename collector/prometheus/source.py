@@ -1,0 +1,77 @@
+"""The seam between where samples come from and what is made of them.
+
+Everything behind ``SampleSource`` differs (a live server, a folder of Parquet files); everything
+in front of it is shared, so that both give the same facts of the same samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import polars as pl
+
+from collector.prometheus.series import Series
+from ledger.errors import SourceError
+from ledger.facts import Gap, Quarantine
+from ledger.schema import TIME
+from ledger.window import Window
+
+SAMPLES: dict[str, pl.DataType] = {"labels": pl.String(), "timestamp": TIME, "value": pl.Float64()}
+
+
+class QueryError(SourceError):
+    """The source answers, but not about this one series."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The raw samples of one metric.
+
+    Args:
+        frame: ``labels`` String (canonical JSON object: sorted keys, no blanks, no ``__name__``),
+            ``timestamp`` Datetime(us, UTC), ``value`` Float64. Samples carry their own time
+            stamps, in (start, end]; a source that can hold absurd ones hands those over as well.
+            Rows in any order, possibly several times.
+        gaps: What the source said it left out.
+        quarantine: Files or replies that were put aside.
+        notes: What else it said.
+    """
+
+    frame: pl.LazyFrame
+    gaps: tuple[Gap, ...] = ()
+    quarantine: tuple[Quarantine, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class SampleSource(Protocol):
+    """Where raw samples come from."""
+
+    def samples(self, series: Series, window: Window) -> Reading:
+        """All samples of a metric in (start, end] by their own time stamps, never by look-back.
+
+        Where ``series.nonzero`` is set, samples of value 0 may be left out at the source.
+
+        Raises:
+            QueryError: This series cannot be read; others may be.
+            AccessError: The source refuses us.
+            SourceError: The source cannot be reached.
+        """
+        ...
+
+    def present(self, metrics: Sequence[str]) -> frozenset[str]:
+        """Which of the metrics have samples near the end of what is held; cheap.
+
+        Raises:
+            SourceError: The source cannot be reached (or ``AccessError``).
+        """
+        ...
+
+    def reach(self) -> Window | None:
+        """From the oldest to the newest sample held; None if there is none or it cannot tell.
+
+        Raises:
+            SourceError: The source cannot be reached (or ``AccessError``).
+        """
+        ...
