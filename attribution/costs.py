@@ -78,7 +78,10 @@ def node_rows(
 
 
 def _active_units() -> pl.Expr:
-    """Cards by their activity, CPU and memory whole, free capacity nothing, unseen unknown."""
+    """Cards by their activity, CPU and memory whole, free capacity nothing, unseen unknown.
+
+    A pod that is held runs no container, so its cards do nothing, whatever telemetry says.
+    """
     cost = pl.col("units_EffectiveCost")
     watched = pl.max_horizontal("watched", pl.lit(1)).cast(pl.Int128)
     by_activity = divide(cost * pl.col("active").cast(pl.Int128), watched * 10**9)
@@ -88,6 +91,8 @@ def _active_units() -> pl.Expr:
         .then(0)
         .when(pod & (pl.col("pool") != GPU))
         .then(cost)
+        .when(pod & (pl.col("phase") == "wait"))
+        .then(0)
         .when(pod & (pl.col("watched") > 0))
         .then(by_activity)
         .otherwise(None)

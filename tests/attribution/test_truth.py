@@ -14,7 +14,7 @@ from collector.simulate.facts import facts
 from collector.simulate.model import World
 from collector.simulate.options import WorldOptions
 from collector.simulate.truth import Key, Truth, work_out
-from collector.simulate.world import build
+from collector.simulate.world import simulate
 from ledger.money import to_units
 from ledger.settings import Settings
 
@@ -58,7 +58,7 @@ def differences(world: World, truth: Truth, day: date) -> dict[Key, tuple[object
 
 @pytest.mark.parametrize("seed", [1, 2, 3, 11])
 def test_every_experiment_phase_and_node_equals_the_truth(seed: int) -> None:
-    world = build(WorldOptions(seed=seed, days=3, end=END, outage_hours=3 * (seed % 2)))
+    world = simulate(WorldOptions(seed=seed, days=3, end=END, outage_hours=3 * (seed % 2)))
     truth = work_out(world)
     for day in world.options.window.days():
         assert differences(world, truth, day) == {}

@@ -1,0 +1,346 @@
+"""Asking the books: costs of a window by keys, with filters that hide rows and never change one."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from decimal import Decimal
+from typing import Any, Literal
+
+import polars as pl
+
+from attribution.identity import SPECIAL, label, tag
+from attribution.phases import glob_regex
+from ledger.errors import UsageError
+from ledger.facts import Gap
+from ledger.money import from_units, split, to_units
+from ledger.schema import CLOSES, COSTS, COSTS_DAILY, IDENTITY_KEYS, IDLE, UNATTRIBUTED
+from ledger.store import Ledger
+from ledger.window import Window
+
+Cost = Literal["effective", "billed", "contracted", "list", "active"]
+COST_OF: Mapping[str, str] = {
+    "effective": "EffectiveCost",
+    "billed": "BilledCost",
+    "contracted": "ContractedCost",
+    "list": "ListCost",
+    "active": "ActiveCost",
+}
+KEYS: Mapping[str, str] = {
+    **{key: key for key in IDENTITY_KEYS},
+    "day": "day",
+    "provider": "ProviderName",
+    "service": "ServiceName",
+    "source": "x_Source",
+    "cluster": "cluster",
+    "node": "node",
+    "namespace": "namespace",
+    "resource": "resource",
+    "target": "target",
+    "reason": "reason",
+    "confidence": "confidence",
+    "dimension": "x_Dimension",
+    "elasticity": "x_Elasticity",
+    "basis": "x_Basis",
+    "currency": "BillingCurrency",
+    "region": "RegionId",
+    "account": "SubAccountId",
+    "category": "ServiceCategory",
+    "charge": "ChargeCategory",
+    "pod": "pod",
+    "hour": "ChargePeriodStart",
+}
+"""Grouping keys and the columns that they read; ``label:KEY`` reads the tags."""
+
+_FINE = frozenset({"pod", "hour"})
+_POOL = ("BillingCurrency", "day", "cluster", "node", "resource")
+
+
+@dataclass(frozen=True)
+class Query:
+    """A question.
+
+    Args:
+        window: Time asked for. Whole days are read from ``costs_daily``; else the shares whose
+            period begins inside.
+        by: Grouping keys, see ``KEYS``, or ``label:KEY``; empty asks for the total alone.
+        cost: Which cost.
+        tags: Tag or label to glob; a row is shown if all match.
+        filters: Grouping key to glob, likewise.
+        currency: Only this one.
+        idle: ``share`` gives the idle of a node and resource to its holders, by their cost.
+    """
+
+    window: Window
+    by: tuple[str, ...] = ("experiment",)
+    cost: Cost = "effective"
+    tags: Mapping[str, str] = field(default_factory=dict)
+    filters: Mapping[str, str] = field(default_factory=dict)
+    currency: str | None = None
+    idle: Literal["separate", "share"] = "separate"
+
+
+@dataclass(frozen=True)
+class QueryResult:
+    """An answer in one currency.
+
+    Args:
+        query: The question.
+        currency: ISO 4217; None if the window holds nothing and no currency was asked for.
+        rows: In order of cost, largest first: the keys, ``cost`` (None if no share of it is
+            known), ``active_cost`` (None if any share's is unknown), ``active_cost_known_share``
+            (part of the effective cost whose activity is known), ``gpu_hours``, ``basis`` (billed,
+            estimated, declared or mixed), ``unknown`` (shares whose cost is unknown).
+        total: Sum of the rows shown.
+        window_total: Sum of all rows of the window.
+        billed: Sum of the invoice lines of the window.
+        coverage: Per source its mean coverage and its gaps.
+    """
+
+    query: Query
+    currency: str | None
+    rows: list[dict[str, Any]]
+    total: Decimal
+    window_total: Decimal
+    billed: Decimal
+    coverage: list[dict[str, Any]]
+
+    @property
+    def hidden(self) -> Decimal:
+        """What the filters hide."""
+        return self.window_total - self.total
+
+
+def query(ledger: Ledger, request: Query) -> list[QueryResult]:
+    """Answer a question, with one result per currency (sorted); an empty window gives one.
+
+    Raises:
+        UsageError: A key is empty or unknown.
+    """
+    for key in (*request.by, *request.filters):
+        _check(key)
+    if empty := [key for key in request.tags if not key.strip()]:
+        raise UsageError(f"--tag {empty[0]!r}= has no key", "write --tag owner=lin")
+    rows = _read(ledger, request)
+    if request.currency:
+        rows = rows.filter(pl.col("BillingCurrency") == request.currency)
+    if request.idle == "share":
+        rows = _share_idle(rows)
+    coverage = _coverage(ledger, request.window)
+    currencies = rows["BillingCurrency"].unique().sort().to_list() or [request.currency]
+    return [
+        _result(request, currency, rows.filter(pl.col("BillingCurrency") == currency), coverage)
+        for currency in currencies
+    ]
+
+
+def _check(key: str) -> None:
+    if key.startswith("label:") and key.removeprefix("label:").strip():
+        return
+    if key in KEYS:
+        return
+    near = difflib.get_close_matches(key, [*KEYS, "label:KEY"], n=1)
+    hint = f"did you mean {near[0]}?" if near else f"use {', '.join(KEYS)} or label:KEY"
+    raise UsageError(f"{key!r} is not a grouping key", hint)
+
+
+def _needs(request: Query) -> tuple[bool, list[str]]:
+    """Whether the hourly rows are needed, and the columns that are read."""
+    keys = {*request.by, *request.filters}
+    fine = not request.window.whole_days or bool(keys & _FINE)
+    columns = {KEYS[key] for key in keys if key in KEYS}
+    if request.tags or any(key.startswith("label:") for key in keys):
+        columns |= {"tags", *(set(request.tags) & set(IDENTITY_KEYS))}
+    if request.idle == "share":
+        columns |= set(_POOL)
+    figures = {"EffectiveCost", "BilledCost", "ActiveCost", "gpu_seconds", COST_OF[request.cost]}
+    return fine, sorted(columns | figures | {"target", "x_Basis", "BillingCurrency"})
+
+
+def _read(ledger: Ledger, request: Query) -> pl.DataFrame:
+    """Rows of the window, summed over what the question does not look at, money in units."""
+    fine, columns = _needs(request)
+    money = [name for name in columns if name in COST_OF.values()]
+    keys = [name for name in columns if name not in (*money, "gpu_seconds")]
+    if fine:
+        inside = pl.col("ChargePeriodStart").is_between(
+            request.window.start, request.window.end, closed="left"
+        )
+        rows = (
+            ledger.scan(COSTS, request.window)
+            .filter(inside)
+            .with_columns(pl.col("ChargePeriodStart").dt.truncate("1h"))
+        )
+    else:
+        rows = ledger.scan(COSTS_DAILY, request.window)
+    cost = COST_OF[request.cost]
+    counted = not fine and cost != "ActiveCost"
+    unknown = pl.col(f"{cost}_unknown").sum() if counted else pl.col(cost).null_count()
+    dark = pl.col("EffectiveCost").filter(pl.col("ActiveCost").is_null())
+    sums = (
+        rows.group_by(keys)
+        .agg(
+            *(pl.col(name).sum() for name in (*money, "gpu_seconds")),
+            pl.col("ActiveCost").null_count().alias("dark"),
+            dark.sum().alias("dark_cost"),
+            unknown.cast(pl.Int64).alias("unknown"),
+            pl.col(cost).count().alias("known"),
+        )
+        .collect()
+    )
+    amounts = [*money, "dark_cost"]
+    return sums.with_columns(to_units(pl.col(name)) for name in amounts).sort(keys, nulls_last=True)
+
+
+def _share_idle(rows: pl.DataFrame) -> pl.DataFrame:
+    """Give the idle of each node, day and resource to its holders by effective cost.
+
+    A pool that nobody holds keeps its idle. Its total and every other pool stay as they are.
+    """
+    money = [name for name in rows.columns if name in COST_OF.values()]
+    idle = pl.col("target") == IDLE
+    holder = (pl.col("target") == "workload") & pl.col("node").is_not_null()
+    pools = list(_POOL)
+    holders = rows.filter(holder & (pl.col("EffectiveCost") > 0)).with_row_index("row")
+    free = rows.filter(idle).group_by(pools).agg(pl.col(money).sum())
+    given = split(
+        holders.select("row", *pools, pl.col("EffectiveCost").alias("weight"))
+        .join(free, on=pools, nulls_equal=True)
+        .lazy(),
+        group=pools,
+        amounts=money,
+        weight="weight",
+        order=["row"],
+    ).collect()
+    more = given.select("row", *(pl.col(name).alias(f"more_{name}") for name in money))
+    grown = (
+        holders.join(more, on="row", how="left", maintain_order="left")
+        .with_columns(pl.col(name) + pl.col(f"more_{name}").fill_null(0) for name in money)
+        .select(rows.columns)
+    )
+    rest = rows.filter(~(holder & (pl.col("EffectiveCost") > 0)))
+    kept = rest.join(given.select(pools).unique(), on=pools, how="semi", nulls_equal=True).filter(
+        ~idle
+    )
+    others = rest.join(given.select(pools).unique(), on=pools, how="anti", nulls_equal=True)
+    return pl.concat([grown, kept, others])
+
+
+def _key(key: str) -> pl.Expr:
+    """The value of a grouping key as text; what has none is a special target."""
+    if key.startswith("label:"):
+        value = _tag(key.removeprefix("label:"))
+    elif key == "day":
+        value = pl.col("day").dt.to_string("iso:strict")
+    elif key == "hour":
+        value = pl.col("ChargePeriodStart").dt.strftime("%Y-%m-%dT%H:%M:%SZ")
+    else:
+        value = pl.col(KEYS[key])
+    if key == "reason":
+        return value.fill_null("none").alias(key)
+    special = pl.when(pl.col("target").is_in(SPECIAL)).then("target")
+    return pl.coalesce(value, special, pl.lit(UNATTRIBUTED)).alias(key)
+
+
+def _tag(key: str) -> pl.Expr:
+    return pl.coalesce(label("tags", key), tag("tags", key))
+
+
+def _shown(request: Query) -> pl.Expr:
+    """Whether a row passes all filters; an identity key given as a tag also meets the identity."""
+    tests = [_key(key).str.contains(glob_regex(glob)) for key, glob in request.filters.items()]
+    for key, glob in request.tags.items():
+        values = [_key(f"label:{key}"), *([_key(key)] if key in IDENTITY_KEYS else [])]
+        tests.append(pl.any_horizontal(value.str.contains(glob_regex(glob)) for value in values))
+    return pl.all_horizontal(pl.lit(True), *tests)
+
+
+def _result(
+    request: Query, currency: str | None, rows: pl.DataFrame, coverage: list[dict[str, Any]]
+) -> QueryResult:
+    cost = COST_OF[request.cost]
+    shown = rows.filter(_shown(request))
+    return QueryResult(
+        query=request,
+        currency=currency,
+        rows=_grouped(request, shown),
+        total=_sum(shown, cost),
+        window_total=_sum(rows, cost),
+        billed=_sum(rows, "BilledCost"),
+        coverage=coverage,
+    )
+
+
+def _sum(rows: pl.DataFrame, name: str) -> Decimal:
+    total = rows.select(from_units(pl.col(name).sum().cast(pl.Int128))).item()
+    return Decimal(total or 0).quantize(Decimal("1e-12"))
+
+
+def _grouped(request: Query, rows: pl.DataFrame) -> list[dict[str, Any]]:
+    cost, by = COST_OF[request.cost], list(request.by)
+    if not by:
+        return []
+    dark = pl.col("dark").sum() > 0
+    effective = pl.col("EffectiveCost").sum().cast(pl.Float64)
+    groups = (
+        rows.select(pl.exclude(by), *(_key(key) for key in by))
+        .group_by(by)
+        .agg(
+            from_units(pl.when(pl.col("known").sum() > 0).then(pl.col(cost).sum())).alias("cost"),
+            from_units(pl.when(~dark).then(pl.col("ActiveCost").sum())).alias("active_cost"),
+            pl.when(effective != 0)
+            .then(1 - pl.col("dark_cost").sum().cast(pl.Float64) / effective)
+            .alias("active_cost_known_share"),
+            (pl.col("gpu_seconds").sum().cast(pl.Float64) / 3600).alias("gpu_hours"),
+            pl.when(pl.col("x_Basis").n_unique() == 1)
+            .then(pl.col("x_Basis").first())
+            .otherwise(pl.lit("mixed"))
+            .alias("basis"),
+            pl.col("unknown").sum(),
+        )
+    )
+    ordered = groups.sort("cost", *by, descending=[True, *(False for _ in by)], nulls_last=True)
+    return ordered.select(
+        *by, "cost", "active_cost", "active_cost_known_share", "gpu_hours", "basis", "unknown"
+    ).to_dicts()
+
+
+def _coverage(ledger: Ledger, window: Window) -> list[dict[str, Any]]:
+    """Per source its mean coverage of the window's days and its gaps, and days not closed."""
+    rows = ledger.scan(CLOSES, window).filter(pl.col("stage").is_in(["collect", "attribute"]))
+    closes = (
+        rows.select("day", "stage", "source", "coverage", "gaps")
+        .sort("stage", "source", "day", descending=[True, False, False])
+        .collect()
+    )
+    entries: list[dict[str, Any]] = [
+        {"source": source, "ratio": group["coverage"].mean(), "gaps": _gaps(group)}
+        for (_, source), group in closes.group_by("stage", "source", maintain_order=True)
+    ]
+    attributed = set(closes.filter(pl.col("stage") == "attribute")["day"])
+    if missing := [day for day in window.days() if day not in attributed]:
+        gap = Gap("not_closed", f"not closed: {_ranges(missing)}", {"days": float(len(missing))})
+        entries.append({"source": "runbill", "ratio": None, "gaps": [gap.as_dict()]})
+    return entries
+
+
+def _gaps(closes: pl.DataFrame) -> list[dict[str, Any]]:
+    return [
+        {"day": day.isoformat(), **gap}
+        for day, text in closes.select("day", "gaps").iter_rows()
+        for gap in json.loads(text or "[]")
+    ]
+
+
+def _ranges(days: Iterable[date]) -> str:
+    """Days as first..last of each unbroken run."""
+    runs: list[list[date]] = []
+    for day in days:
+        if runs and (day - runs[-1][-1]).days == 1:
+            runs[-1].append(day)
+        else:
+            runs.append([day])
+    return ", ".join(str(r[0]) if len(r) == 1 else f"{r[0]}..{r[-1]}" for r in runs)
