@@ -1,0 +1,35 @@
+"""``runbill ledger``: tables and history."""
+
+from __future__ import annotations
+
+import click
+
+from cli.options import Globals, global_command, window_option
+from cli.streams import emit
+
+
+@click.group()
+def command() -> None:
+    """Show the tables of the ledger and how days were closed."""
+
+
+@command.command()
+@click.argument("table", required=False)
+@global_command
+def schema(options: Globals, table: str | None) -> None:
+    """Print every table, or the columns of TABLE: type, unit and meaning."""
+    from cli.ledger_view import columns_document, tables_document
+
+    emit(options, [columns_document(table) if table else tables_document()])
+
+
+@command.command()
+@window_option(None, "Only these days")
+@global_command
+def history(options: Globals, window: str | None) -> None:
+    """Show how each stage of each day ended: coverage, rows, gaps, quarantine."""
+    from cli.ledger_view import history_document
+    from cli.options import asked_window
+    from cli.wiring import open_context
+
+    emit(options, [history_document(open_context(options).ledger, asked_window(None, window))])

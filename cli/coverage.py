@@ -1,0 +1,105 @@
+"""What was seen of a window, per source: the ``coverage`` block of every document."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
+from typing import Any
+
+import polars as pl
+
+from cli.document import Column, Section, Tile, Tone
+from cli.render.text import percent
+from ledger.schema import CLOSES
+from ledger.store import Ledger
+from ledger.window import Window
+
+_COLUMNS = (
+    Column("source", "Source"), Column("status", "Status"), Column("ratio", "Coverage", "ratio"),
+    Column("days", "Days", "number"), Column("what", "What"), Column("detail", "Detail"),
+)
+_WORST = ("failed", "gaps", "closed")
+
+
+def coverage_of(ledger: Ledger, window: Window) -> list[dict[str, Any]]:
+    """One entry per source that closed a day of the window, by name.
+
+    Returns:
+        ``source, status, ratio`` (mean over days; None = not applicable), ``days``, ``gaps`` (each
+        different one once, with the number of days), ``quarantine`` and ``notes``, likewise.
+    """
+    rows = (ledger.scan(CLOSES, window).filter(pl.col("stage") != "checklist")
+            .sort("source", "stage", "day").collect())
+    by_source: dict[str, list[dict[str, Any]]] = {}
+    for row in rows.iter_rows(named=True):
+        by_source.setdefault(row["source"], []).append(row)
+    found = [_entry(source, closes) for source, closes in by_source.items()]
+    done = {row["day"] for row in by_source.get("attribution", ())}
+    missing = [day for day in window.days() if day not in done]
+    return [*found, _not_closed(missing)] if missing else found
+
+
+def _not_closed(days: Sequence[date]) -> dict[str, Any]:
+    span = str(days[0]) if len(days) == 1 else f"{len(days)} days from {days[0]} to {days[-1]}"
+    gap = {"reason": "not_closed", "detail": f"never closed: {span}", "days": len(days)}
+    return {"source": "runbill", "status": "gaps", "ratio": None, "days": len(days), "gaps": [gap],
+            "quarantine": [], "notes": []}
+
+
+def _entry(source: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    ratios = [row["coverage"] for row in rows if row["coverage"] is not None]
+    return {
+        "source": source,
+        "status": min((row["status"] for row in rows), key=_WORST.index),
+        "ratio": sum(ratios) / len(ratios) if ratios else None,
+        "days": len({row["day"] for row in rows}),
+        "gaps": _distinct(rows, "gaps", ("reason", "detail")),
+        "quarantine": _distinct(rows, "quarantine", ("reason", "where", "count")),
+        "notes": sorted({note for row in rows for note in json.loads(row["notes"] or "[]")}),
+    }
+
+
+def _distinct(
+    rows: Sequence[Mapping[str, Any]], column: str, same: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Entries of a JSON column, equal ones once, with the number of days that have them."""
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for row in rows:
+        for entry in json.loads(row[column] or "[]"):
+            key = tuple(entry.get(name) for name in same)
+            known = found.setdefault(key, {**entry, "days": 0})
+            known["days"] += 1
+    return list(found.values())
+
+
+def coverage_tile(coverage: Sequence[Mapping[str, Any]]) -> Tile:
+    """The lowest coverage of all sources, and how many have gaps."""
+    if not coverage:
+        return Tile("Coverage", "nothing closed", "no source was read in this window", "bad")
+    ratios = [(entry["ratio"], entry["source"]) for entry in coverage if entry["ratio"] is not None]
+    troubled = [entry["source"] for entry in coverage if entry["status"] != "closed"]
+    failed = any(entry["status"] == "failed" for entry in coverage)
+    detail = f"gaps: {', '.join(troubled)}" if troubled else "no gaps"
+    tone: Tone = "bad" if failed else "warn" if troubled else "good"
+    value = percent(min(ratios)[0]) if ratios else ("with gaps" if troubled else "complete")
+    return Tile("Coverage", value, detail, tone)
+
+
+def gaps_section(coverage: Sequence[Mapping[str, Any]]) -> Section:
+    """What could not be seen or had to be put aside, and why."""
+    rows = tuple(row for entry in coverage for row in _gap_rows(entry))
+    return Section("gaps", "What was not seen", _COLUMNS, rows, tone="status",
+                   empty="every source was read without a gap")
+
+
+def _gap_rows(entry: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    base = {key: entry[key] for key in ("source", "status", "ratio")}
+    for gap in entry["gaps"]:
+        yield {**base, "what": gap["reason"], "days": gap["days"], "detail": gap["detail"]}
+    for aside in entry["quarantine"]:
+        example = f", e.g. {aside['example']}" if aside.get("example") else ""
+        yield {**base, "what": f"put aside: {aside['reason']}", "days": aside["days"],
+               "detail": f"{aside['count']} in {aside['where']}{example}"}
+    for note in entry["notes"]:
+        yield {**base, "what": "note", "days": entry["days"], "detail": note}

@@ -1,0 +1,154 @@
+"""What the sources let us see, and which identity rule named what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from cli import exits
+from cli.document import Column, Document, Section, Tile, envelope, plain
+from cli.render.text import percent
+from cli.wiring import Context, Source, sources
+from ledger.errors import RunbillError
+from ledger.schema import COSTS, IDENTITY_KEYS, WORKLOADS
+from ledger.window import Window
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from ledger.load import LoadedSettings
+
+_NEEDS = (
+    Column("source", "Source"), Column("need", "Need"), Column("ok", "Can"),
+    Column("detail", "Detail"), Column("blind", "Blind without it"), Column("reach", "Holds"),
+)
+_HITS = (
+    Column("key", "Key"), Column("rule", "Rule"), Column("pods", "Pods", "number"),
+    Column("cost", "Cost", "money"), Column("share", "Share", "ratio"),
+    Column("example", "Example"),
+)
+
+
+def sources_document(loaded: LoadedSettings) -> tuple[Document, int]:
+    """Probe every source once.
+
+    Returns:
+        The document and the exit code: 0 all can be read; 3 a need of a required source is not
+        met; 4 or 5 if no source can be read at all.
+    """
+    rows: list[dict[str, object]] = []
+    codes: list[int] = []
+    for source in sources(loaded):
+        found, code = _probe(source)
+        rows += found
+        codes.append(code)
+    absent = [{"source": name, "need": "settings", "ok": False, "detail": "not configured",
+               "blind": blind, "reach": None} for name, blind in _absent(loaded)]
+    shown = tuple([*rows, *absent])
+    able = sum(code == exits.OK for code in codes)
+    tiles = (
+        Tile("Sources", f"{able} of {len(codes)} can be read",
+             tone="good" if codes and able == len(codes) else "warn"),
+        Tile("Settings", str(loaded.path) if loaded.path else "the defaults"))
+    section = Section("needs", "What the sources let us see", _NEEDS, shown,
+                      empty="the settings name no source", tone="ok")
+    document = Document("doctor", "Can every source be read?",
+                        envelope("doctor", needs=plain(shown)), tiles, (section,))
+    return document, _code(codes)
+
+
+def _code(codes: list[int]) -> int:
+    if not codes or all(code == exits.OK for code in codes):
+        return exits.OK
+    if exits.OK not in codes and exits.GAPS not in codes:
+        return exits.ACCESS if exits.ACCESS in codes else max(codes)
+    return exits.GAPS if any(code not in (exits.OK, None) for code in codes) else exits.OK
+
+
+def _probe(source: Source) -> tuple[list[dict[str, object]], int]:
+    try:
+        probes = source.build().probe()
+    except RunbillError as error:
+        return [_row(source, "reach it", False, str(error), "everything of it")], (
+            error.exit_code if source.required else exits.OK)
+    rows = [_row(source, probe.need, probe.ok, probe.detail, probe.blind,
+                 str(probe.reach) if probe.reach else None) for probe in probes]
+    met = all(probe.ok for probe in probes)
+    return rows, exits.OK if met or not source.required else exits.GAPS
+
+
+def _row(source: Source, need: str, ok: bool, detail: str, blind: str,
+         reach: str | None = None) -> dict[str, object]:
+    return {"source": source.name, "need": need, "ok": ok, "detail": detail,
+            "blind": blind or None, "reach": reach}
+
+
+def _absent(loaded: LoadedSettings) -> Iterator[tuple[str, str]]:
+    """The sources that the settings do not name, and what is blind without them."""
+    settings = loaded.settings
+    if not settings.billing:
+        yield "billing", "what was really paid: every cost is estimated from prices"
+    if not settings.billing and not settings.prices:
+        yield "prices", "money of nodes: only GPU-hours can be shown"
+    if not settings.clusters:
+        yield "clusters", "which experiment used a node: its bill goes by its own tags"
+    for cluster in settings.clusters:
+        if not cluster.kubernetes:
+            yield f"kubernetes/{cluster.name}", "owners, annotations and exact start and end times"
+        if not cluster.prometheus:
+            yield f"prometheus/{cluster.name}", "pods deleted between runs, and GPU activity"
+
+
+def identity_document(context: Context, window: Window) -> Document:
+    """Pods, cost and share of cost by identity key and the rule that hit."""
+    import polars as pl
+
+    from attribution.identity import rule_hits
+
+    pods = context.ledger.scan(WORKLOADS, window).collect()
+    hits = rule_hits(pods, context.loaded.settings)
+    costs = _cost_of_pods(context, window)
+    joined = hits.join(costs, on=["cluster", "uid"], how="left")
+    rows = tuple(_hit_rows(joined))
+    total = costs["cost"].sum() or Decimal(0)
+    named = joined.filter((pl.col("key") == "experiment") & pl.col("rule").is_not_null())
+    share = float((named["cost"].sum() or 0) / total) if total else None
+    tiles = (
+        Tile("Window", str(window)), Tile("Pods", f"{pods.n_unique(['cluster', 'uid']):,}"),
+        Tile("Named", "no cost in this window" if share is None
+             else f"{percent(share)} of pod cost has an experiment"))
+    section = Section("hits", "Which identity rule hit", _HITS, rows,
+                      empty="no pod was collected in this window")
+    currency = context.loaded.settings.currency
+    data = envelope("identity", window=window.as_dict(), currency=currency, hits=plain(rows))
+    return Document("identity", "Which identity rule hits what", data, tiles, (section,), currency)
+
+
+def _cost_of_pods(context: Context, window: Window) -> pl.DataFrame:
+    """Effective cost per pod in the settings' currency: ``cluster, uid, cost``."""
+    import polars as pl
+
+    return (
+        context.ledger.scan(COSTS, window)
+        .filter(pl.col("uid").is_not_null()
+                & (pl.col("BillingCurrency") == context.loaded.settings.currency))
+        .group_by("cluster", "uid").agg(pl.col("EffectiveCost").sum().alias("cost"))
+        .collect())
+
+
+def _hit_rows(joined: pl.DataFrame) -> Iterator[dict[str, object]]:
+    import polars as pl
+
+    grouped = (
+        joined.group_by("key", "rule")
+        .agg(pl.len().cast(pl.Int64).alias("pods"), pl.col("cost").sum(),
+             pl.col("value").drop_nulls().min().alias("example"))
+        .with_columns(pl.col("cost").sum().over("key").alias("whole")))
+    order = {key: number for number, key in enumerate(IDENTITY_KEYS)}
+    for row in sorted(grouped.iter_rows(named=True),
+                      key=lambda row: (order[row["key"]], row["rule"] is None, -row["pods"],
+                                       row["rule"] or "")):
+        whole = row.pop("whole")
+        share = float(row["cost"] / whole) if whole else None
+        yield {**row, "rule": row["rule"] or "(none hit)", "share": share}

@@ -1,0 +1,148 @@
+"""The stages in their order: collect → attribute → checklist, each alone or all as one run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import TYPE_CHECKING
+
+from cli import backfill, collecting, exits
+from cli.backfill import Task
+from cli.checks import code_of
+from cli.collecting import Collected
+from cli.streams import Progress
+from cli.wiring import Context, chosen, now, sources
+from ledger.errors import UsageError
+from ledger.schema import COSTS_DAILY
+
+if TYPE_CHECKING:
+    from rules.checklist import Checklist
+
+    from attribution.run import DayClose
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run did.
+
+    Args:
+        asked: The days that the report is about.
+        collected: How each source went.
+        attributed: The days whose costs were worked out (again).
+        checklists: The checklist of each of these days, in order.
+        code: The exit code that all this stands for.
+    """
+
+    asked: tuple[date, ...]
+    collected: tuple[Collected, ...]
+    attributed: tuple[DayClose, ...]
+    checklists: tuple[Checklist, ...]
+    code: int
+
+    def exit_code(self, fail_on: str | None) -> int:
+        """The code of the run; 1 if nothing else is wrong and a finding reaches ``fail_on``."""
+        return self.code or (code_of(self.checklists[-1], fail_on) if self.checklists else exits.OK)
+
+
+def run(context: Context, days: Sequence[date] | None, progress: Progress) -> Run:
+    """Close the asked days, or yesterday and all that is missing, and what changed since.
+
+    Raises:
+        SettingsError: The settings name no source.
+        RunbillError: The ledger cannot be written.
+    """
+    plan = plan_tasks(context, days, progress)
+    collected = collect(context, plan, progress)
+    changed = due_days(context, days)
+    attributed = attribute(context, changed, progress)
+    checklists = checklist(context, changed, progress)
+    code = collecting.exit_code(collected, context.loaded.settings.quarantine_limit)
+    code = code or (code_of(checklists[-1], None) if checklists else exits.OK)
+    asked = tuple(days) if days else _reported(context, collected)
+    return Run(asked, tuple(collected), tuple(attributed), tuple(checklists), code)
+
+
+def plan_tasks(
+    context: Context, days: Sequence[date] | None, progress: Progress, names: Sequence[str] = ()
+) -> list[Task]:
+    """What to read: the asked days of every (named) source, or what is due.
+
+    Raises:
+        UsageError: A name fits no source.
+    """
+    found = chosen(sources(context.loaded), names)
+    if days:
+        return backfill.explicit(found, days)
+    yesterday = now().date() - timedelta(days=1)
+    reaches = {}
+    for number, source in enumerate(found):
+        progress.step(f"asking {source.name}", number, len(found))
+        reaches[source.name] = backfill.reach_of(source)
+    return backfill.due(context.ledger, found, yesterday, reaches)
+
+
+def collect(context: Context, plan: Sequence[Task], progress: Progress) -> list[Collected]:
+    """Read the sources, one after the other; a source that fails does not stop the others."""
+    outcomes = []
+    for number, task in enumerate(plan):
+        progress.step(f"collect {task.source.name}", number, len(plan))
+        outcomes.append(collecting.collect(context, task.source, task.window))
+    return outcomes
+
+
+def attribute(context: Context, days: Sequence[date], progress: Progress) -> list[DayClose]:
+    """Work out the costs of each day."""
+    from attribution.run import attribute as attribute_days
+
+    closes: list[DayClose] = []
+    for number, day in enumerate(days):
+        progress.step(f"attribute {day}", number, len(days))
+        closes += attribute_days(context.ledger, context.loaded.settings, [day],
+                                 version=context.version)
+    return closes
+
+
+def checklist(context: Context, days: Sequence[date], progress: Progress) -> list[Checklist]:
+    """Ask the rules of each day, in order, as a finding's first sighting looks back."""
+    from rules.engine import run_checklist
+
+    found = []
+    for number, day in enumerate(sorted(days)):
+        progress.step(f"checklist {day}", number, len(days))
+        found.append(run_checklist(context.ledger, context.loaded.settings, day,
+                                   version=context.version))
+    return found
+
+
+def due_days(context: Context, days: Sequence[date] | None) -> list[date]:
+    """The collected days to attribute: those asked for, and those whose inputs changed since."""
+    from attribution.run import stale_days
+
+    closed = {day for found in backfill.closed_days(context.ledger).values() for day in found}
+    stale = set(stale_days(context.ledger, context.loaded.settings))
+    return sorted(closed & (stale | set(days or ())))
+
+
+def attributed_days(context: Context, days: Sequence[date] | None) -> list[date]:
+    """The asked days that hold costs; the last one if none is asked for.
+
+    Raises:
+        UsageError: None of the asked days holds costs.
+    """
+    held = context.ledger.days(COSTS_DAILY)
+    kept = [day for day in held if day in days] if days else held[-1:]
+    if not kept:
+        span = f"{held[0]} to {held[-1]}" if held else "none"
+        raise UsageError("no asked day has been attributed",
+                         f"attributed days: {span}; close one: runbill run")
+    return kept
+
+
+def _reported(context: Context, collected: Sequence[Collected]) -> tuple[date, ...]:
+    """The days a default run reports: on a first run all that hold costs, else yesterday."""
+    yesterday = now().date() - timedelta(days=1)
+    read = {day for outcome in collected for day in outcome.window.days()}
+    held = [day for day in context.ledger.days(COSTS_DAILY) if day in read]
+    first_run = bool(held) and set(context.ledger.days(COSTS_DAILY)) <= read
+    return (held[0], held[-1]) if first_run else (yesterday,)

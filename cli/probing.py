@@ -1,0 +1,77 @@
+"""What ``init`` finds out by itself: contexts, a Prometheus, a bill."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from http.client import HTTPException
+from pathlib import Path
+from urllib.error import URLError
+from urllib.parse import urlsplit
+from urllib.request import Request, urlopen
+
+_LOCAL = ("http://localhost:9090",)
+_SERVICES = tuple(
+    f"http://{service}.{namespace}.svc:{port}"
+    for service, namespace, port in (
+        ("prometheus-operated", "monitoring", 9090),
+        ("prometheus-k8s", "monitoring", 9090),
+        ("kube-prometheus-stack-prometheus", "monitoring", 9090),
+        ("prometheus-server", "monitoring", 80),
+        ("prometheus-server", "prometheus", 80),
+    ))
+_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class Contexts:
+    """The contexts of the kubeconfig, and the current one."""
+
+    names: tuple[str, ...] = ()
+    current: str | None = None
+
+
+def in_cluster() -> bool:
+    """Whether this process runs in a pod with a service account."""
+    return bool(os.environ.get("KUBERNETES_SERVICE_HOST"))
+
+
+def contexts() -> Contexts:
+    """Read the names of the kubeconfig's contexts; no cluster is called."""
+    import yaml
+
+    text = os.environ.get("KUBECONFIG") or "~/.kube/config"
+    names: list[str] = []
+    current = None
+    for part in text.split(os.pathsep):
+        path = Path(part).expanduser()
+        try:
+            data = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else None
+        except (OSError, UnicodeDecodeError, yaml.YAMLError):
+            continue
+        if isinstance(data, dict):
+            entries = data.get("contexts") or ()
+            names += [str(entry["name"]) for entry in entries
+                      if isinstance(entry, dict) and entry.get("name")]
+            current = current or data.get("current-context") or None
+    return Contexts(tuple(dict.fromkeys(names)), str(current) if current else None)
+
+
+def prometheus_candidates() -> Sequence[str]:
+    """URLs worth a try: the usual services inside a cluster, else this machine's own port."""
+    return _SERVICES if in_cluster() else _LOCAL
+
+
+def is_prometheus(url: str) -> bool:
+    """Whether a Prometheus API answers there within two seconds."""
+    if urlsplit(url).scheme not in ("http", "https"):
+        return False
+    request = Request(f"{url.rstrip('/')}/api/v1/query?query=vector(1)",  # noqa: S310  checked
+                      headers={"User-Agent": "runbill"})
+    try:
+        with urlopen(request, timeout=_SECONDS) as reply:  # noqa: S310  checked above
+            return bool(json.load(reply).get("status") == "success")
+    except (URLError, OSError, HTTPException, ValueError, AttributeError):
+        return False

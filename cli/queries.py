@@ -1,0 +1,104 @@
+"""``query``: from flags to a question, and from answers to documents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+from typing import Any, cast
+
+from attribution.query import Cost, Query, QueryResult
+from attribution.query import query as ask
+from cli.coverage import coverage_of, coverage_tile, gaps_section
+from cli.document import Column, Document, Section, Tile, envelope
+from cli.render.text import money
+from cli.wiring import Context, now
+from ledger.errors import LedgerError, UsageError
+from ledger.schema import COSTS_DAILY
+from ledger.store import Ledger
+from ledger.window import Window, parse_window
+
+_TITLES = {
+    "effective": "Cost", "billed": "Billed cost", "contracted": "Contracted cost",
+    "list": "List cost", "active": "Active cost",
+}
+
+
+def query_documents(
+    context: Context, *, by: Sequence[str], tags: Sequence[tuple[str, str]],
+    filters: Sequence[tuple[str, str]], window: str | None, cost: str, currency: str | None,
+    idle: str,
+) -> list[Document]:
+    """One document per currency of the answer.
+
+    Raises:
+        UsageError: A key is unknown or named twice, or the window cannot be read.
+        LedgerError: No day has been attributed yet.
+    """
+    asked = parse_window(window, now()) if window else closed_window(context.ledger)
+    request = Query(
+        asked, tuple(by) or ("experiment",), cast("Cost", cost), _mapping("--tag", tags),
+        _mapping("--filter", filters), currency, "share" if idle == "share" else "separate")
+    coverage = coverage_of(context.ledger, asked)
+    return [query_document(result, coverage) for result in ask(context.ledger, request)]
+
+
+def closed_window(ledger: Ledger) -> Window:
+    """From the first to the last attributed day.
+
+    Raises:
+        LedgerError: No day has been attributed yet.
+    """
+    days = attributed(ledger)
+    return Window.of_days(days[0], days[-1])
+
+
+def attributed(ledger: Ledger) -> list[date]:
+    """The days that hold attributed costs, in order.
+
+    Raises:
+        LedgerError: There are none.
+    """
+    days = ledger.days(COSTS_DAILY)
+    if not days:
+        raise LedgerError("no day has been attributed yet", "close one: runbill run")
+    return days
+
+
+def query_document(result: QueryResult, coverage: Sequence[dict[str, Any]]) -> Document:
+    """An answer in one currency: rows by the keys, total, bill and coverage."""
+    request = result.query
+    by = request.by
+    columns = (
+        *(Column(key, key.replace("_", " ").capitalize()) for key in by),
+        Column("cost", _TITLES[request.cost], "money"),
+        Column("active_cost", "Of it active", "money"),
+        Column("gpu_hours", "GPU-hours", "number"), Column("basis", "Basis"))
+    section = Section("rows", f"{_TITLES[request.cost]} by {', '.join(by)}", columns,
+                      tuple(result.rows), empty="no cost in this window")
+    data = envelope(
+        "query", window=request.window.as_dict(), currency=result.currency, by=list(by),
+        cost=request.cost, filters=dict(request.filters), tags=dict(request.tags),
+        idle=request.idle, total=result.total, window_total=result.window_total,
+        hidden=result.hidden, billed=result.billed, rows=result.rows, coverage=result.coverage)
+    return Document("query", section.title, data, tuple(_tiles(result, coverage)),
+                    (section, gaps_section(coverage)), result.currency)
+
+
+def _tiles(result: QueryResult, coverage: Sequence[dict[str, Any]]) -> list[Tile]:
+    currency = result.currency or ""
+    bill = f"{money(result.billed)} {currency} on the invoice lines of the window".strip()
+    tiles = [Tile("Window", str(result.query.window)),
+             Tile("Total", f"{money(result.total)} {currency}".strip(), bill)]
+    if result.query.filters or result.query.tags:
+        tiles.append(Tile("Not shown", f"{money(result.hidden)} {currency}".strip(),
+                          "hidden by the filters"))
+    return [*tiles, coverage_tile(coverage)]
+
+
+def _mapping(flag: str, pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for key, pattern in pairs:
+        if key in found:
+            raise UsageError(f"{flag} names {key!r} twice", "a glob can match several values")
+        found[key] = pattern
+    return found

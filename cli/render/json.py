@@ -1,0 +1,35 @@
+"""JSON: the document as other programs read it; money is a decimal string."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import date, datetime
+from decimal import Decimal
+
+from cli.document import Document
+from cli.render.text import scalar
+
+
+def to_json(documents: Sequence[Document]) -> str:
+    """One document indented; several (one per currency) as one line each."""
+    if len(documents) == 1:
+        return dumps(documents[0].data, indent=2) + "\n"
+    return "".join(dumps(document.data) + "\n" for document in documents)
+
+
+def dumps(data: object, indent: int | None = None) -> str:
+    """JSON text in ASCII (safe on any terminal); NaN is refused, decimals are strings."""
+    return json.dumps(data, indent=indent, allow_nan=False, default=_encode)
+
+
+def _encode(value: object) -> str:
+    if isinstance(value, Decimal | date | datetime):
+        return scalar(value)
+    raise TypeError(f"{type(value).__name__} has no place in a JSON document")
+
+
+def canonical(data: object) -> str:
+    """JSON text of a ledger cell: sorted keys, no blanks."""
+    return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False,
+                      default=_encode)

@@ -1,0 +1,192 @@
+"""The report of a window: where the money went, what was idle, what was found, what is blind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from cli.coverage import coverage_tile, gaps_section
+from cli.document import Bars, Cell, Column, Document, Section, Tile, Tone, envelope
+from cli.render.text import money, percent
+from ledger.schema import IDLE, SHARED, UNATTRIBUTED
+from ledger.window import Window
+
+ORDER = ("rollout", "reward", "reference", "update", "sync", "checkpoint", "evaluation", "data",
+         "serve", "wait", "unknown")
+_SPECIAL = {IDLE: "idle", SHARED: "shared", UNATTRIBUTED: "unattributed"}
+_WHERE = (
+    Column("experiment", "Experiment"), Column("cost", "Cost", "money"),
+    Column("share", "Share", "ratio"), Column("gpu_hours", "GPU-hours", "number"),
+    Column("active_cost", "Of it active", "money"), Column("basis", "Basis"),
+)
+_PHASES = (
+    Column("experiment", "Experiment"), Column("phase", "Phase"), Column("cost", "Cost", "money"),
+    Column("gpu_hours", "GPU-hours", "number"),
+)
+_IDLE = (
+    Column("node", "Node"), Column("cost", "Idle cost", "money"),
+    Column("gpu_hours", "Idle GPU-hours", "number"), Column("share", "Of its cost", "ratio"),
+)
+_BASIS = (
+    Column("provider", "Provider"), Column("basis", "Basis"), Column("cost", "Effective", "money"),
+    Column("billed", "Billed", "money"),
+)
+_RESTATED = (
+    Column("day", "Day"), Column("experiment", "Experiment"), Column("old", "Before", "money"),
+    Column("new", "Now", "money"), Column("why", "Why"),
+)
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What a report is made of, in one currency.
+
+    Args:
+        window: The resolved window.
+        currency: ISO 4217.
+        total: Sum of the effective cost.
+        billed: Sum of the invoice lines.
+        phases: ``experiment, phase, cost, active_cost, gpu_hours, basis``.
+        nodes: ``cluster, node, target, cost, gpu_hours`` of node costs.
+        basis: ``provider, basis, cost, billed``.
+        restated: ``day, experiment, old, new, why``.
+        coverage: The coverage block.
+    """
+
+    window: Window
+    currency: str
+    total: Decimal
+    billed: Decimal
+    phases: Sequence[Row]
+    nodes: Sequence[Row]
+    basis: Sequence[Row]
+    restated: Sequence[Row]
+    coverage: Sequence[Row]
+
+
+def report_document(
+    figures: Figures, outcomes: Section, findings: Section, checks: Mapping[str, object]
+) -> Document:
+    """The report from its figures and the checklist's two sections and data."""
+    experiments = experiment_rows(figures)
+    idle = idle_rows(figures.nodes)
+    data = envelope(
+        "report", window=figures.window.as_dict(), currency=figures.currency,
+        total=figures.total, billed=figures.billed, experiments=experiments, idle=idle,
+        basis=list(figures.basis), restatements=list(figures.restated), **checks,
+        coverage=list(figures.coverage))
+    sections = (
+        _where(experiments, figures.currency),
+        Section("idle", "What was idle", _IDLE, tuple(idle), half=True,
+                empty="no node was idle in this window", bars=_idle_bars(idle, figures.currency)),
+        outcomes, findings,
+        gaps_section(figures.coverage),
+        Section("basis", "Estimated and billed", _BASIS, tuple(figures.basis), half=True,
+                brief=False, empty="no cost in this window"),
+        Section("restated", "What changed since", _RESTATED, tuple(figures.restated), half=True,
+                brief=bool(figures.restated), empty="no figure of this window was restated"),
+        Section("phases", "By phase", _PHASES, tuple(figures.phases), brief=False,
+                empty="no cost in this window"),
+    )
+    title = f"Where the money went, {_span(figures.window)}"
+    return Document("report", title, data, tuple(_tiles(figures, experiments)), sections,
+                    figures.currency)
+
+
+def experiment_rows(figures: Figures) -> list[dict[str, Any]]:
+    """One row per experiment, dearest first, the special targets last; phases inside."""
+    found: dict[str, dict[str, Any]] = {}
+    for row in figures.phases:
+        name = row["experiment"] or UNATTRIBUTED
+        known = found.setdefault(name, {
+            "experiment": name, "cost": Decimal(0), "share": None, "active_cost": None,
+            "gpu_hours": 0.0, "basis": row["basis"], "phases": {}})
+        known["cost"] += row["cost"] or 0
+        known["gpu_hours"] += row["gpu_hours"] or 0.0
+        if row["active_cost"] is not None:
+            known["active_cost"] = (known["active_cost"] or Decimal(0)) + row["active_cost"]
+        known["basis"] = known["basis"] if known["basis"] == row["basis"] else "mixed"
+        phase = _SPECIAL.get(name) or row["phase"] or "no phase"
+        known["phases"][phase] = known["phases"].get(phase, Decimal(0)) + (row["cost"] or 0)
+    for row_ in found.values():
+        row_["share"] = float(row_["cost"] / figures.total) if figures.total else None
+    return sorted(found.values(),
+                  key=lambda row: (row["experiment"] in _SPECIAL, -row["cost"], row["experiment"]))
+
+
+def idle_rows(nodes: Sequence[Row]) -> list[dict[str, Any]]:
+    """One row per node that was idle at all, dearest first."""
+    paid: dict[str, Decimal] = {}
+    idle: dict[str, list[Any]] = {}
+    for row in nodes:
+        name = "/".join(part for part in (row["cluster"], row["node"]) if part)
+        paid[name] = paid.get(name, Decimal(0)) + (row["cost"] or 0)
+        if row["target"] == IDLE:
+            known = idle.setdefault(name, [Decimal(0), 0.0])
+            known[0] += row["cost"] or 0
+            known[1] += row["gpu_hours"] or 0.0
+    rows = [{"node": name, "cost": cost, "gpu_hours": hours,
+             "share": float(cost / paid[name]) if paid[name] else None}
+            for name, (cost, hours) in idle.items() if cost]
+    return sorted(rows, key=lambda row: (-row["cost"], row["node"]))
+
+
+def _where(experiments: Sequence[Row], currency: str) -> Section:
+    names = list(dict.fromkeys(phase for row in experiments for phase in row["phases"]))
+    series = tuple(sorted(names, key=lambda name: (ORDER.index(name) if name in ORDER else 99,
+                                                   names.index(name))))
+    values = tuple(tuple(_positive(row["phases"].get(name)) for name in series)
+                   for row in experiments)
+    return Section("experiments", "Where it went", _WHERE, tuple(experiments),
+                   empty="no cost in this window",
+                   bars=Bars("By phase", series, values, currency) if series else None)
+
+
+def _idle_bars(idle: Sequence[Row], currency: str) -> Bars | None:
+    values = tuple((_positive(row["cost"]),) for row in idle)
+    return Bars("Idle", ("idle",), values, currency) if values else None
+
+
+def _positive(value: Cell) -> float:
+    """A length for a bar; credits have none."""
+    return max(0.0, float(value)) if isinstance(value, Decimal) else 0.0
+
+
+def _tiles(figures: Figures, experiments: Sequence[Row]) -> list[Tile]:
+    costs = {row["experiment"]: row["cost"] for row in experiments}
+    special = {name: costs.get(name, Decimal(0)) for name in _SPECIAL}
+    named = figures.total - sum(special.values(), Decimal(0))
+    return [
+        Tile("Window", str(figures.window)),
+        Tile("Cost", f"{money(figures.total)} {figures.currency}", _against_bill(figures)),
+        _part("To experiments", named, figures, "good"),
+        _part("Idle", special[IDLE], figures, "warn"),
+        _part("Unattributed", special[UNATTRIBUTED], figures, "warn"),
+        coverage_tile(figures.coverage),
+    ]
+
+
+def _against_bill(figures: Figures) -> str:
+    """How the total stands to the bill: amortised cost and invoice lines may differ."""
+    estimated = sum((row["cost"] or Decimal(0) for row in figures.basis
+                     if row["basis"] == "estimated"), Decimal(0))
+    if estimated and not figures.billed:
+        return "all estimated from prices: no bill yet"
+    bill = f"{money(figures.billed)} on the invoice"
+    return f"{bill}; {money(estimated)} estimated" if estimated else bill
+
+
+def _part(label: str, value: Decimal, figures: Figures, tone: Tone) -> Tile:
+    share = percent(float(value / figures.total)) if figures.total else "–"
+    return Tile(label, f"{money(value)} {figures.currency}", f"{share} of the cost",
+                tone if value else "plain")
+
+
+def _span(window: Window) -> str:
+    days = list(window.days())
+    if not window.whole_days:
+        return str(window)
+    return str(days[0]) if len(days) == 1 else f"{days[0]} to {days[-1]}"

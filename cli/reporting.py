@@ -1,0 +1,129 @@
+"""Reports from the ledger: figures of a window by the query of attribution, and the checklist."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from attribution.query import Query, QueryResult
+from attribution.query import query as ask
+from cli.checks import findings_section, outcomes_section, savings_tiles
+from cli.coverage import coverage_of
+from cli.document import Document
+from cli.queries import attributed
+from cli.report import Figures, report_document
+from cli.stages import collect_document
+from cli.wiring import Context
+from ledger.errors import LedgerError
+from ledger.money import from_units, to_units
+from ledger.schema import COSTS_DAILY, IDLE, RESTATEMENTS, SHARED, UNATTRIBUTED
+from ledger.store import Ledger
+from ledger.window import Window
+
+if TYPE_CHECKING:
+    from cli.pipeline import Run
+    from rules.checklist import Checklist
+
+_SPECIAL = (IDLE, SHARED, UNATTRIBUTED)
+
+
+def report_documents(context: Context, window: Window | None) -> list[Document]:
+    """The report of a window, one document per currency; by default of the last closed day.
+
+    Raises:
+        LedgerError: No day has been attributed yet.
+    """
+    if window is None:
+        window = Window.of_day(attributed(context.ledger)[-1])
+    checklist = _checklist(context.ledger, window)
+    coverage = coverage_of(context.ledger, window)
+    results = ask(context.ledger, Query(window, by=("experiment", "phase")))
+    return [_document(context, result, checklist, coverage) for result in results]
+
+
+def run_documents(context: Context, run: Run) -> list[Document]:
+    """The report of a run's days, with what it read and worked out."""
+    window = Window.of_days(min(run.asked), max(run.asked))
+    done = {
+        "collected": collect_document(run.collected).data["sources"],
+        "attributed": [close.day.isoformat() for close in run.attributed],
+        "exit_code": run.code,
+    }
+    return [replace(document, data={**document.data, "run": done}, remarks=_remarks(run, window))
+            for document in report_documents(context, window)]
+
+
+def _remarks(run: Run, window: Window) -> tuple[str, ...]:
+    """What else the run changed, and what to do next."""
+    inside = set(window.days())
+    others = sorted(close.day for close in run.attributed if close.day not in inside)
+    found = []
+    if others:
+        found.append(f"Also worked out again: {len(others)} days, {others[0]} to {others[-1]}")
+    if not run.attributed:
+        found.append("Nothing was closed: runbill doctor says what each source lacks")
+    return tuple(found)
+
+
+def _document(
+    context: Context, result: QueryResult, checklist: Checklist | None,
+    coverage: Sequence[Mapping[str, Any]],
+) -> Document:
+    currency = result.currency or context.loaded.settings.currency
+    window = result.query.window
+    figures = Figures(
+        window, currency, result.total, result.billed, phases=result.rows,
+        nodes=_nodes(context.ledger, window, currency),
+        basis=_basis(context.ledger, window, currency),
+        restated=_restated(context.ledger, window, currency), coverage=coverage)
+    found = [] if checklist is None else [
+        finding for finding in checklist.findings
+        if finding.money.currency in (currency, None)]
+    data: Mapping[str, Any] = {} if checklist is None else checklist.as_document()
+    checks = {
+        "outcomes": data.get("outcomes", []),
+        "findings": [entry for entry in data.get("findings", [])
+                     if entry["currency"] in (currency, None)]}
+    outcomes = outcomes_section(checklist.states if checklist else (), half=True)
+    document = report_document(figures, outcomes, findings_section(found, currency), checks)
+    saved = [] if checklist is None else [
+        tile for tile in savings_tiles(checklist) if f" {currency} " in tile.value]
+    return replace(document, tiles=(*document.tiles[:-1], *saved, document.tiles[-1]))
+
+
+def _checklist(ledger: Ledger, window: Window) -> Checklist | None:
+    """The checklist of the last day of the window that has one."""
+    from rules.engine import read_checklist
+
+    inside = set(window.days())
+    for day in reversed([day for day in ledger.days(COSTS_DAILY) if day in inside][-1:]):
+        try:
+            return read_checklist(ledger, day)
+        except LedgerError:
+            return None
+    return None
+
+
+def _nodes(ledger: Ledger, window: Window, currency: str) -> list[dict[str, Any]]:
+    request = Query(window, by=("cluster", "node", "target"), currency=currency)
+    return [row for result in ask(ledger, request) for row in result.rows
+            if row["node"] not in _SPECIAL]
+
+
+def _basis(ledger: Ledger, window: Window, currency: str) -> list[dict[str, Any]]:
+    """Effective and billed cost by provider and basis."""
+    sums = {"cost": "EffectiveCost", "billed": "BilledCost"}
+    return (
+        ledger.scan(COSTS_DAILY, window).filter(pl.col("BillingCurrency") == currency)
+        .group_by(pl.col("ProviderName").alias("provider"), pl.col("x_Basis").alias("basis"))
+        .agg(from_units(to_units(pl.col(name)).sum()).alias(key) for key, name in sums.items())
+        .sort("provider", "basis", nulls_last=True).collect().to_dicts())
+
+
+def _restated(ledger: Ledger, window: Window, currency: str) -> list[dict[str, Any]]:
+    columns = ["day", "experiment", "old", "new", "why"]
+    return (ledger.scan(RESTATEMENTS, window).filter(pl.col("BillingCurrency") == currency)
+            .sort("day", "experiment", "inputs").select(columns).collect().to_dicts())

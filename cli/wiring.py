@@ -1,0 +1,166 @@
+"""From settings to collaborators: the ledger, and the sources that can be built."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cli.options import Globals
+from ledger.errors import SettingsError, UsageError
+
+if TYPE_CHECKING:
+    from collector.source import Collector
+    from ledger.load import LoadedSettings
+    from ledger.settings import Bill, Cluster
+    from ledger.store import Ledger
+
+
+def version() -> str:
+    """The version of the installed distribution."""
+    from importlib import metadata
+
+    try:
+        return metadata.version("runbill")
+    except metadata.PackageNotFoundError:
+        return "0+unknown"
+
+
+def now() -> datetime:
+    """The present moment, in UTC."""
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A source named by the settings, not yet built.
+
+    Args:
+        kind: billing, kubernetes, prometheus or prices.
+        name: The name that its collector will have; stands in the source column of its rows.
+        required: Whether a gap in it gives exit code 3.
+        per_day: Whether it is asked one UTC day at a time (clusters) or a range at once (bills).
+        build: Makes the collector; may raise, as collecting may.
+    """
+
+    kind: str
+    name: str
+    required: bool
+    per_day: bool
+    build: Callable[[], Collector]
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a stage works with: settings, where they came from, the ledger and the version."""
+
+    loaded: LoadedSettings
+    ledger: Ledger
+    version: str
+
+
+def load(options: Globals, overrides: Mapping[str, Any] | None = None) -> LoadedSettings:
+    """The settings in force.
+
+    Raises:
+        SettingsError: They are missing or wrong.
+    """
+    from ledger.load import load_settings
+
+    return load_settings(options.config, overrides)
+
+
+def open_context(options: Globals, *, create: bool = False) -> Context:
+    """Settings and ledger.
+
+    Raises:
+        SettingsError: The settings are missing or wrong, or, with ``create``, name no source.
+        LedgerError: There is no ledger yet and ``create`` is off.
+    """
+    loaded = load(options)
+    if create and not sources(loaded):
+        raise SettingsError("the settings name no source: there is nothing to close",
+                            "add billing or clusters, or let runbill init look for them")
+    return context_of(loaded, create=create)
+
+
+def context_of(loaded: LoadedSettings, *, create: bool = False) -> Context:
+    """The context of loaded settings; see ``open_context``."""
+    from ledger.settings import resolve_path
+    from ledger.store import Ledger
+
+    uri = resolve_path(loaded.settings.ledger, loaded.base)
+    return Context(loaded, Ledger.open(uri, create=create), version())
+
+
+def sources(loaded: LoadedSettings) -> list[Source]:
+    """Every source that the settings name, bills first."""
+    found = [_bill(bill, loaded.base) for bill in loaded.settings.billing]
+    for cluster in loaded.settings.clusters:
+        found += _cluster(cluster, loaded.base)
+    if loaded.settings.prices:
+        found.append(_prices(loaded))
+    return found
+
+
+def _bill(bill: Bill, base: Path) -> Source:
+    def build() -> Collector:
+        from collector import billing
+
+        return billing.from_settings(bill, base)
+
+    return Source("billing", bill.name, bill.required, False, build)
+
+
+def _cluster(cluster: Cluster, base: Path) -> list[Source]:
+    found = []
+    if cluster.kubernetes:
+
+        def build_kubernetes() -> Collector:
+            from collector import kubernetes
+
+            return kubernetes.from_settings(cluster, base)
+
+        found.append(Source("kubernetes", f"kubernetes/{cluster.name}",
+                            cluster.kubernetes.required, True, build_kubernetes))
+    if cluster.prometheus:
+
+        def build_prometheus() -> Collector:
+            from collector import prometheus
+
+            return prometheus.from_settings(cluster, base)
+
+        found.append(Source("prometheus", f"prometheus/{cluster.name}",
+                            cluster.prometheus.required, True, build_prometheus))
+    return found
+
+
+def _prices(loaded: LoadedSettings) -> Source:
+    def build() -> Collector:
+        from collector import prices
+
+        return prices.from_settings(loaded.settings)
+
+    return Source("prices", "prices/settings", True, False, build)
+
+
+def chosen(found: Sequence[Source], names: Sequence[str]) -> list[Source]:
+    """The sources whose name, kind or own name fits one of the patterns; all without patterns.
+
+    Raises:
+        UsageError: A pattern fits none.
+    """
+    for name in names:
+        if not any(_fits(source, name) for source in found):
+            known = ", ".join(source.name for source in found) or "none; add one to the settings"
+            raise UsageError(f"no source {name!r}", f"the settings name: {known}")
+    return [source for source in found
+            if not names or any(_fits(source, name) for name in names)]
+
+
+def _fits(source: Source, pattern: str) -> bool:
+    own = source.name.rpartition("/")[2]
+    return any(fnmatchcase(text, pattern) for text in (source.name, source.kind, own))
