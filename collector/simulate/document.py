@@ -17,9 +17,10 @@ Json = dict[str, object]
 def truth_document(world: World, truth: Truth) -> Json:
     """All figures, per day and in total.
 
-    ``nodes`` lists experiment × phase × node, ``idle`` and ``unattributed`` (by reason) what no
-    experiment pays, ``lines`` what pays for no node, by experiment (null: nobody's) and service.
-    ``cost`` is effective, ``billed`` what the invoice says, both as texts with 12 decimals.
+    ``nodes`` lists experiment × phase × node, ``lines`` what an experiment pays beside nodes (by
+    service), ``idle`` and ``unattributed`` (by reason, and node or service) what no experiment pays;
+    the four add up to ``cost`` and ``billed``. ``cost`` is effective, ``billed`` what the invoice
+    says, both as texts with 12 decimals.
     ``targets`` sums it all per experiment and special target; a figure with ``exact: false`` may be
     off by ``stated_error``, because a pod of it fits between two scrapes.
     """
@@ -74,25 +75,26 @@ _SPECIAL = (IDLE, UNATTRIBUTED)
 
 
 def _figures(rows: Mapping[Key, Amount]) -> Json:
-    lines = _grouped(rows, lambda key: key.node is None, "target", "service")
-    for line in lines:
-        line["experiment"] = None if line["experiment"] == UNATTRIBUTED else line["experiment"]
     everything = Amount(
         sum(amount.effective for amount in rows.values()),
         sum(amount.billed for amount in rows.values()),
     )
+
+    def theirs(key: Key) -> bool:
+        return key.target not in _SPECIAL
+
     return {
         **_money(everything),
         "nodes": _grouped(
-            rows,
-            lambda key: key.node is not None and key.target not in _SPECIAL,
-            "target",
-            "phase",
-            "node",
+            rows, lambda key: theirs(key) and key.node is not None, "target", "phase", "node"
+        ),
+        "lines": _grouped(
+            rows, lambda key: theirs(key) and key.node is None, "target", "service"
         ),
         "idle": _grouped(rows, lambda key: key.target == IDLE, "node"),
-        "unattributed": _grouped(rows, lambda key: key.target == UNATTRIBUTED, "reason", "node"),
-        "lines": lines,
+        "unattributed": _grouped(
+            rows, lambda key: key.target == UNATTRIBUTED, "reason", "node", "service"
+        ),
     }
 
 

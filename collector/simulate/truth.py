@@ -99,6 +99,8 @@ def _order(item: tuple[Key, list[int]]) -> tuple[str, ...]:
 
 def _book(rows: dict[Key, list[int]], shares: Iterable[tuple[Key, Amount]]) -> None:
     for key, amount in shares:
+        if amount == (0, 0):
+            continue  # nobody's share of nothing is no row
         rows[key][0] += amount.effective
         rows[key][1] += amount.billed
 
