@@ -27,6 +27,8 @@ from rules.records import Outcome, finding_of, findings_frame, outcome_of, outco
 from rules.registry import RULES
 from rules.rule import Answer, Context, Finding, Rule, RuleTables, Verdict
 
+__all__ = ["Checklist", "read_checklist", "required_sources", "run_checklist"]
+
 STAGE, SOURCE = "checklist", "rules"
 _ENDED = ("gone",)
 _BLAME = ("access_denied", "throttled", "query_failed", "labels_missing", "stale_data")

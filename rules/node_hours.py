@@ -137,37 +137,50 @@ def device_hours(usage: pl.LazyFrame, hours: Hours) -> pl.LazyFrame:
 
     A slot without any sample has no row, so what an hour should hold is taken from the fullest
     hour of the device's day; a slot that expects 5 samples or more says it by itself, because
-    rounding to whole samples then errs by less than a tenth.
+    rounding to whole samples then errs by about a tenth at most.
 
     Returns:
-        ``cluster, node, device, hour, samples, expected, peak``.
+        ``cluster, node, card, device, hour, samples, expected, peak``; and ``instances``: how many
+        devices the card had that day (a partitioned card has several, ``card/instance``).
     """
     day = [*KEY, "device", "date"]
+    card = pl.col("device").fill_null("").str.split("/").list.first()
     per_slot = pl.col("slot_expected").max().over(day)
-    rate = pl.col("expected") / pl.col("length")
+    rate = (pl.col("expected") / pl.col("length")).max().over(day)
     return (
-        usage.filter(pl.col("meter") == METER, pl.col("node").is_not_null())
+        _device_slots(usage)
         .join(hours.slots.lazy(), on="slot")
         .group_by(*KEY, "device", "hour")
         .agg(
-            pl.col("samples").fill_null(0).sum(),
-            pl.col("expected").fill_null(0).sum(),
-            pl.col("expected").max().fill_null(0).alias("slot_expected"),
-            pl.col("max").fill_nan(None).max().alias("peak"),
+            pl.col("samples", "expected").sum(),
+            pl.col("expected").max().alias("slot_expected"),
+            pl.col("peak").max(),
         )
         .join(
-            hours.frame.lazy().select(
-                "hour", "length", pl.col("hour_start").dt.date().alias("date")
-            ),
+            hours.frame.lazy().select("hour", "length", date=pl.col("hour_start").dt.date()),
             on="hour",
         )
+        .with_columns(card.alias("card"))
         .with_columns(
             pl.max_horizontal(
-                rate.max().over(day) * pl.col("length"),
+                rate * pl.col("length"),
                 pl.when(per_slot >= 5).then(per_slot * pl.col("length") / _slot_ms()),
-            ).alias("expected")
+            ).alias("expected"),
+            pl.col("device").n_unique().over(*KEY, "card", "date").alias("instances"),
         )
-        .select(*KEY, "device", "hour", "samples", "expected", "peak")
+        .select(*KEY, "card", "device", "hour", "samples", "expected", "peak", "instances")
+    )
+
+
+def _device_slots(usage: pl.LazyFrame) -> pl.LazyFrame:
+    """Slots of devices, whoever held them: a slot has a row for each holder and for no holder."""
+    return (
+        usage.filter(pl.col("meter") == METER, pl.col("node").is_not_null())
+        .group_by(*KEY, "device", "slot")
+        .agg(
+            pl.col("samples", "expected").fill_null(0).sum(),
+            pl.col("max").fill_nan(None).max().alias("peak"),
+        )
     )
 
 
@@ -236,21 +249,26 @@ def states(
 
 
 def _with_devices(rows: pl.LazyFrame, devices: pl.LazyFrame, min_coverage: float) -> pl.LazyFrame:
-    """Adds ``samples, expected, peak, covered``: devices with enough samples for the paid time."""
+    """Adds ``samples, expected, peak, covered``: cards with enough samples for the paid time."""
     known_off = (pl.col("cluster_seen") - pl.col("up")).clip(lower_bound=0)
     span = rows.select(*_HOUR, (1 - known_off / pl.col("length")).alias("share"))
     # The margin is for the division above: 0.9 of 40 samples is 36, not 36.00000000000001.
     needed = pl.col("expected") * pl.col("share") * min_coverage - 1e-9
-    summary = (
+    cards = (
         devices.join(span, on=_HOUR)
         .with_columns(((pl.col("samples") > 0) & (pl.col("samples") >= needed)).alias("covered"))
-        .group_by(_HOUR)
+        .group_by(*_HOUR, "card")
         .agg(
-            pl.col("samples").sum(),
-            pl.col("expected").sum().round().cast(pl.Int64),
+            pl.col("samples", "expected").sum(),
             pl.col("peak").max(),
-            pl.col("covered").sum().cast(pl.Int64),
+            (pl.col("covered").cast(pl.Int64).sum() >= pl.col("instances").max()).alias("covered"),
         )
+    )
+    summary = cards.group_by(_HOUR).agg(
+        pl.col("samples").sum(),
+        pl.col("expected").sum().round().cast(pl.Int64),
+        pl.col("peak").max(),
+        pl.col("covered").cast(pl.Int64).sum(),
     )
     return rows.join(summary, on=_HOUR, how="left").with_columns(
         pl.col("samples", "expected", "covered").fill_null(0)

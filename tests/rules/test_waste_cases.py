@@ -50,19 +50,31 @@ def fill(world: World, given: Mapping[str, Any]) -> World:
     for node in given["nodes"]:
         up = span(node["up"])
         world.node(node["node"], node["gpus"], up, capacity_type=node.get("purchase"))
-        world.cost(node["cost_per_hour"], node["node"], Window(up.start, min(up.end, until)),
-                   **({"ListCost": Decimal(node["list_per_hour"])} if "list_per_hour" in node
-                      else {}))
+        world.cost(
+            node["cost_per_hour"],
+            node["node"],
+            Window(up.start, min(up.end, until)),
+            **({"ListCost": Decimal(node["list_per_hour"])} if "list_per_hour" in node else {}),
+        )
     for pod in given.get("workloads", []):
-        world.pod(pod["uid"], pod["node"], pod["gpus"],
-                  Window(max(moment(pod["start"]), world.window.start), world.window.end))
+        world.pod(
+            pod["uid"],
+            pod["node"],
+            pod["gpus"],
+            Window(max(moment(pod["start"]), world.window.start), world.window.end),
+        )
     gpus = {node["node"]: node["gpus"] for node in given["nodes"]}
     for series in given["series"]:
         assert (series["unit"], series["labels"]["gpu"]) == ("ratio", "*")
         for start, end, value in series["segments"]:
             node = series["labels"]["node"]
-            world.activity(span([start, end]), float(value), node, gpus[node],
-                           timedelta(seconds=series["step_s"]))
+            world.activity(
+                span([start, end]),
+                float(value),
+                node,
+                gpus[node],
+                timedelta(seconds=series["step_s"]),
+            )
     return world
 
 
@@ -102,11 +114,15 @@ def test_nights_are_intervals_of_instants(cases: Mapping[str, Any], name: str) -
     given, expect = cases[name]["given"]["calendar"], cases[name]["expect"]
     one = isinstance(given, dict)
     nights = [given] if one else given
-    wanted = zip([expect["utc"]] if one else expect["utc"],
-                 [expect["hours"]] if one else expect["hours"], strict=True)
+    wanted = zip(
+        [expect["utc"]] if one else expect["utc"],
+        [expect["hours"]] if one else expect["hours"],
+        strict=True,
+    )
     for night, (utc, hours) in zip(nights, wanted, strict=True):
         found = WeeklyWindow.parse(night["night"]).on(
-            date.fromisoformat(night["date"]), zone_of(night["timezone"]))
+            date.fromisoformat(night["date"]), zone_of(night["timezone"])
+        )
         assert found is not None
         assert [iso(found.start), iso(found.end)] == utc
         assert found.seconds == int(hours) * 3600
@@ -114,8 +130,12 @@ def test_nights_are_intervals_of_instants(cases: Mapping[str, Any], name: str) -
 
 def test_windows_pass_midnight_and_sunday(cases: Mapping[str, Any]) -> None:
     case = cases["W25b"]
-    for given, contains, hours in zip(case["given"]["calendar"], case["expect"]["contains"],
-                                      case["expect"]["hours_per_week"], strict=True):
+    for given, contains, hours in zip(
+        case["given"]["calendar"],
+        case["expect"]["contains"],
+        case["expect"]["hours_per_week"],
+        strict=True,
+    ):
         weekly = WeeklyWindow.parse(given["window"])
         around = Window(datetime(2026, 4, 27, tzinfo=UTC), datetime(2026, 5, 11, tzinfo=UTC))
         intervals = weekly.intervals(around, ZoneInfo(given["timezone"]))
@@ -128,7 +148,11 @@ def test_what_has_no_meaning_is_named(cases: Mapping[str, Any]) -> None:
     case = cases["W25c"]
     for given, error in zip(case["given"]["calendar"], case["expect"]["error"], strict=True):
         with pytest.raises(SettingsError) as caught:
-            zone_of(given["timezone"])
-            WeeklyWindow.parse(given["window"])
+            read(given["timezone"], given["window"])
         assert all(word in str(caught.value) for word in error["must_name"])
         assert caught.value.exit_code == case["expect"]["exit_code"]
+
+
+def read(timezone: str, window: str) -> None:
+    zone_of(timezone)
+    WeeklyWindow.parse(window)
