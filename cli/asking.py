@@ -49,31 +49,52 @@ def answers_for(options: Globals, wishes: Wishes, base: Path) -> Answers:
         prices = _ask_price(wishes.currency)
     context = str(kubernetes.get("context", "")) if kubernetes else ""
     return Answers(
-        cluster=wishes.cluster or _cluster_name(context), kubernetes=kubernetes,
-        prometheus=prometheus, bill=bill, gpu_prices=prices, currency=wishes.currency,
-        timezone=wishes.timezone, ledger=wishes.ledger)
+        cluster=wishes.cluster or _cluster_name(context),
+        kubernetes=kubernetes,
+        prometheus=prometheus,
+        bill=bill,
+        gpu_prices=prices,
+        currency=wishes.currency,
+        timezone=wishes.timezone,
+        ledger=wishes.ledger,
+    )
 
 
 def init_document(answers: Answers, path: Path) -> Document:
     """What was found and written, and what to do next."""
     found = {
         "kubernetes": dict(answers.kubernetes) if answers.kubernetes else None,
-        "prometheus": answers.prometheus, "bill": answers.bill,
+        "prometheus": answers.prometheus,
+        "bill": answers.bill,
         "gpu_prices": {model: f"{price:f}" for model, price in answers.gpu_prices.items()},
     }
     shown = {
         "Kubernetes": ", ".join(f"{k}: {v}" for k, v in (answers.kubernetes or {}).items()),
-        "Prometheus": answers.prometheus, "Bill": answers.bill,
-        "GPU prices": ", ".join(f"{m}: {p:f} {answers.currency}"
-                                for m, p in answers.gpu_prices.items()),
+        "Prometheus": answers.prometheus,
+        "Bill": answers.bill,
+        "GPU prices": ", ".join(
+            f"{m}: {p:f} {answers.currency}" for m, p in answers.gpu_prices.items()
+        ),
     }
-    tiles = tuple(Tile(name, value or "not found", tone="good" if value else "warn")
-                  for name, value in shown.items())
+    tiles = tuple(
+        Tile(name, value or "not found", tone="good" if value else "warn")
+        for name, value in shown.items()
+    )
     priced = answers.bill or answers.gpu_prices
-    hint = () if priced else (
-        "No bill and no price: GPU-hours will show, but no money. Add --gpu-price or --bill.",)
-    return Document("init", f"Wrote {path}", envelope("init", path=str(path), **found), tiles,
-                    remarks=(*hint, "Next: runbill doctor, then runbill run"))
+    hint = (
+        ()
+        if priced
+        else (
+            "No bill and no price: GPU-hours will show, but no money. Add --gpu-price or --bill.",
+        )
+    )
+    return Document(
+        "init",
+        f"Wrote {path}",
+        envelope("init", path=str(path), **found),
+        tiles,
+        remarks=(*hint, "Next: runbill doctor, then runbill run"),
+    )
 
 
 def _kubernetes(wishes: Wishes, base: Path, asking: bool) -> Mapping[str, str | bool] | None:
@@ -85,15 +106,19 @@ def _kubernetes(wishes: Wishes, base: Path, asking: bool) -> Mapping[str, str | 
     if wishes.context:
         if wishes.context not in found.names:
             known = ", ".join(found.names) or "none"
-            raise UsageError(f"the kubeconfig has no context {wishes.context!r}",
-                             f"its contexts: {known}")
+            raise UsageError(
+                f"the kubeconfig has no context {wishes.context!r}", f"its contexts: {known}"
+            )
         return {"context": wishes.context}
     if probing.in_cluster():
         return {"in_cluster": True}
     if asking and found.names:
         choice: str = click.prompt(
-            "Context of the cluster (- for none)", err=True, default=found.current or "-",
-            type=click.Choice([*found.names, "-"]))
+            "Context of the cluster (- for none)",
+            err=True,
+            default=found.current or "-",
+            type=click.Choice([*found.names, "-"]),
+        )
         return None if choice == "-" else {"context": choice}
     return {"context": found.current} if found.current in found.names and found.current else None
 
@@ -107,8 +132,9 @@ def _prometheus(options: Globals, wishes: Wishes, asking: bool) -> str | None:
         return wishes.prometheus[0]
     if not asking:
         return None
-    answer: str = click.prompt("URL of Prometheus (empty for none)", err=True, default="",
-                               show_default=False)
+    answer: str = click.prompt(
+        "URL of Prometheus (empty for none)", err=True, default="", show_default=False
+    )
     return answer or None
 
 
@@ -117,15 +143,19 @@ def _bill(wishes: Wishes, base: Path, asking: bool) -> str | None:
         return _existing(wishes.bill, base, "--bill")
     if not asking:
         return None
-    answer: str = click.prompt("Path of the FOCUS bill (empty for none)", err=True, default="",
-                               show_default=False)
+    answer: str = click.prompt(
+        "Path of the FOCUS bill (empty for none)", err=True, default="", show_default=False
+    )
     return _existing(answer, base, "the bill") if answer else None
 
 
 def _ask_price(currency: str) -> dict[str, Decimal]:
     answer: str = click.prompt(
-        f"Price per GPU-hour in {currency}, like H100=2.50 (empty for none)", err=True, default="",
-        show_default=False)
+        f"Price per GPU-hour in {currency}, like H100=2.50 (empty for none)",
+        err=True,
+        default="",
+        show_default=False,
+    )
     return dict([parse_price(answer)]) if answer else {}
 
 

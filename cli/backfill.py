@@ -67,7 +67,10 @@ def closed_days(ledger: Ledger) -> dict[str, set[date]]:
     rows = (
         ledger.scan(CLOSES)
         .filter((pl.col("stage") == "collect") & (pl.col("status") != "failed"))
-        .select("source", "day").unique().collect())
+        .select("source", "day")
+        .unique()
+        .collect()
+    )
     found: dict[str, set[date]] = {}
     for source, day in rows.iter_rows():
         found.setdefault(source, set()).add(day)

@@ -15,20 +15,32 @@ if TYPE_CHECKING:
     from rules.rule import Finding
 
 _OUTCOMES = (
-    Column("rule", "Rule"), Column("question", "Question"), Column("status", "Answer"),
-    Column("reason", "Why"), Column("skipped", "Out of scope", "number"),
+    Column("rule", "Rule"),
+    Column("question", "Question"),
+    Column("status", "Answer"),
+    Column("reason", "Why"),
 )
 _PER_RESOURCE = (
-    Column("rule", "Rule"), Column("resource", "Resource"), Column("status", "Answer"),
+    Column("rule", "Rule"),
+    Column("resource", "Resource"),
+    Column("status", "Answer"),
     Column("reason", "Why"),
 )
 _FINDINGS = (
-    Column("rule", "Rule"), Column("severity", "Severity"), Column("title", "Finding"),
-    Column("resource", "Resource"), Column("owner", "Owner"), Column("experiment", "Experiment"),
-    Column("spent", "Spent", "money"), Column("saving_per_month", "Saves per month", "money"),
-    Column("basis", "Basis"), Column("confidence", "Confidence"), Column("status", "Status"),
-    Column("first_seen", "First seen"), Column("guardrail", "Guardrail"),
+    Column("rule", "Rule"),
+    Column("severity", "Severity"),
+    Column("title", "Finding"),
+    Column("resource", "Resource"),
+    Column("owner", "Owner"),
+    Column("experiment", "Experiment"),
+    Column("spent", "Spent", "money"),
+    Column("saving_per_month", "Saves per month", "money"),
+    Column("basis", "Basis"),
+    Column("confidence", "Confidence"),
+    Column("status", "Status"),
+    Column("first_seen", "First seen"),
     Column("remedy", "Remedy"),
+    Column("guardrail", "Guardrail"),
 )
 _CURRENCY = Column("currency", "Currency")
 _REASONS = {
@@ -45,10 +57,21 @@ def checklist_document(found: Checklist, *, verbose: bool = False) -> Document:
     sections = [findings_section(found.findings, found.currency), outcomes_section(found.states)]
     if verbose:
         sections.append(_resources_section(found.outcomes))
-    tiles = (Tile("Day", str(found.day)), Tile("Window", str(found.window)),
-             *savings_tiles(found), _coverage_tile(found))
-    return Document("checklist", f"Checklist of {found.day}", found.as_document(verbose=verbose),
-                    tiles, tuple(sections), found.currency, remarks=found.notes)
+    tiles = (
+        Tile("Day", str(found.day)),
+        Tile("Window", str(found.window)),
+        *savings_tiles(found),
+        _coverage_tile(found),
+    )
+    return Document(
+        "checklist",
+        f"Checklist of {found.day}",
+        found.as_document(verbose=verbose),
+        tiles,
+        tuple(sections),
+        found.currency,
+        remarks=found.notes,
+    )
 
 
 def savings_tiles(found: Checklist) -> tuple[Tile, ...]:
@@ -56,16 +79,21 @@ def savings_tiles(found: Checklist) -> tuple[Tile, ...]:
     count = sum(finding.active for finding in found.findings)
     detail = f"{count} open finding{'' if count == 1 else 's'}"
     return tuple(
-        Tile("Could be saved", f"{money(total)} {code} a month", detail, "warn" if total else "plain")
-        for code, total in found.savings.items()) or (Tile("Findings", str(count), detail),)
+        Tile("Savings a month", money(total), detail, "warn" if total else "plain", code)
+        for code, total in found.savings.items()
+    ) or (Tile("Findings", str(count), detail),)
 
 
 def _coverage_tile(found: Checklist) -> Tile:
     unknown = [state.rule for state in found.states if state.status == "unknown"]
     answered = len(found.states) - len(unknown)
     detail = f"unknown: {', '.join(unknown)}" if unknown else "every rule could answer"
-    return Tile("Coverage", f"{answered} of {len(found.states)} rules answered", detail,
-                "warn" if unknown else "good")
+    return Tile(
+        "Coverage",
+        f"{answered} of {len(found.states)} rules answered",
+        detail,
+        "warn" if unknown else "good",
+    )
 
 
 def outcomes_section(states: Sequence[Outcome], *, half: bool = False) -> Section:
@@ -74,25 +102,57 @@ def outcomes_section(states: Sequence[Outcome], *, half: bool = False) -> Sectio
 
     questions = {rule.code: rule.title for rule in RULES}
     rows = tuple(
-        {"rule": state.rule, "question": questions.get(state.rule, state.name),
-         "status": state.status, "reason": _why(state.reason), "skipped": state.skipped}
-        for state in states)
-    return Section("outcomes", "Checklist", _OUTCOMES, rows, tone="status", half=half,
-                   empty="the checklist of the last day has not been run: runbill checklist")
+        {
+            "rule": state.rule,
+            "question": questions.get(state.rule, state.name),
+            "status": state.status,
+            "reason": _why(state.reason),
+        }
+        for state in states
+    )
+    return Section(
+        "outcomes",
+        "Checklist",
+        _OUTCOMES,
+        rows,
+        tone="status",
+        half=half,
+        empty="the checklist of the last day has not been run: runbill checklist",
+    )
 
 
 def findings_section(findings: Sequence[Finding], currency: str | None) -> Section:
     """The findings, open and dear ones first."""
     columns = _FINDINGS if currency or not findings else (*_FINDINGS, _CURRENCY)
-    return Section("findings", "Findings", columns, tuple(map(_row, findings)),
-                   empty="no finding", tone="severity")
+    return Section(
+        "findings",
+        "Findings",
+        columns,
+        tuple(map(_row, findings)),
+        empty="no finding",
+        tone="severity",
+    )
 
 
 def _resources_section(outcomes: Sequence[Outcome]) -> Section:
-    rows = tuple({"rule": each.rule, "resource": each.resource, "status": each.status,
-                  "reason": _why(each.reason)} for each in outcomes if each.resource is not None)
-    return Section("resources", "Per resource", _PER_RESOURCE, rows, tone="status",
-                   empty="no resource was in scope")
+    rows = tuple(
+        {
+            "rule": each.rule,
+            "resource": each.resource,
+            "status": each.status,
+            "reason": _why(each.reason),
+        }
+        for each in outcomes
+        if each.resource is not None
+    )
+    return Section(
+        "resources",
+        "Per resource",
+        _PER_RESOURCE,
+        rows,
+        tone="status",
+        empty="no resource was in scope",
+    )
 
 
 def _why(reason: str | None) -> str | None:
@@ -101,12 +161,21 @@ def _why(reason: str | None) -> str | None:
 
 def _row(finding: Finding) -> dict[str, Cell]:
     return {
-        "rule": finding.rule, "severity": finding.severity, "title": finding.title,
-        "resource": finding.resource, "owner": finding.owner, "experiment": finding.experiment,
-        "spent": finding.money.spent, "saving_per_month": finding.saving_per_month,
-        "basis": finding.money.basis, "confidence": finding.confidence, "status": finding.status,
-        "first_seen": finding.first_seen, "guardrail": finding.guardrail,
-        "remedy": finding.remedy.summary, "commands": finding.remedy.commands,
+        "rule": finding.rule,
+        "severity": finding.severity,
+        "title": finding.title,
+        "resource": finding.resource,
+        "owner": finding.owner,
+        "experiment": finding.experiment,
+        "spent": finding.money.spent,
+        "saving_per_month": finding.saving_per_month,
+        "basis": finding.money.basis,
+        "confidence": finding.confidence,
+        "status": finding.status,
+        "first_seen": finding.first_seen,
+        "guardrail": finding.guardrail,
+        "remedy": finding.remedy.summary,
+        "commands": finding.remedy.commands,
         "currency": finding.money.currency,
     }
 
@@ -115,6 +184,7 @@ def code_of(found: Checklist, fail_on: str | None) -> int:
     """3 if a required source kept a rule from answering; 1 for findings if asked; else 0."""
     if found.lacks_required:
         return exits.GAPS
-    failing = any(finding.active and exits.reaches(finding.severity, fail_on)
-                  for finding in found.findings)
+    failing = any(
+        finding.active and exits.reaches(finding.severity, fail_on) for finding in found.findings
+    )
     return exits.FINDINGS if failing else exits.OK

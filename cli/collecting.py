@@ -134,12 +134,20 @@ def _close(context: Context, outcome: Collected) -> None:
     days = list(window.days())
     figures = _figures(outcome, days) if outcome.facts else _earlier(context, outcome, days)
     frame = pl.DataFrame(
-        {"day": days, "rows": [figures[day][0] for day in days],
-         "digest": [figures[day][1] for day in days]},
-        schema={"day": pl.Date, "rows": pl.Int64, "digest": pl.String})
+        {
+            "day": days,
+            "rows": [figures[day][0] for day in days],
+            "digest": [figures[day][1] for day in days],
+        },
+        schema={"day": pl.Date, "rows": pl.Int64, "digest": pl.String},
+    )
     context.ledger.replace(
-        CLOSES, frame.with_columns(_shared(context, outcome)), window,
-        source=outcome.source, stage="collect")
+        CLOSES,
+        frame.with_columns(_shared(context, outcome)),
+        window,
+        source=outcome.source,
+        stage="collect",
+    )
 
 
 def _figures(outcome: Collected, days: Sequence[date]) -> dict[date, tuple[int, str]]:
@@ -158,8 +166,12 @@ def _earlier(
     context: Context, outcome: Collected, days: Sequence[date]
 ) -> dict[date, tuple[int | None, str | None]]:
     """Rows and digest of an earlier run: they still stand when this one failed."""
-    rows = (context.ledger.scan(CLOSES, outcome.window, outcome.source)
-            .filter(pl.col("stage") == "collect").select("day", "rows", "digest").collect())
+    rows = (
+        context.ledger.scan(CLOSES, outcome.window, outcome.source)
+        .filter(pl.col("stage") == "collect")
+        .select("day", "rows", "digest")
+        .collect()
+    )
     found = {day: (count, digest) for day, count, digest in rows.iter_rows()}
     return {day: found.get(day, (None, None)) for day in days}
 
@@ -173,12 +185,16 @@ def _shared(context: Context, outcome: Collected) -> list[pl.Expr]:
         "required": (outcome.required, pl.Boolean()),
         "coverage": (facts.coverage if facts else 0.0, pl.Float64()),
         "quarantined": (facts.quarantined if facts else 0, pl.Int64()),
-        "quarantine": (canonical([q.as_dict() for q in facts.quarantine] if facts else []),
-                       pl.String()),
+        "quarantine": (
+            canonical([q.as_dict() for q in facts.quarantine] if facts else []),
+            pl.String(),
+        ),
         "gaps": (canonical([gap.as_dict() for gap in outcome.gaps]), pl.String()),
         "notes": (canonical(list(facts.notes) if facts else []), pl.String()),
-        "residue": (canonical({key: f"{Decimal(value):f}" for key, value in residue.items()}),
-                    pl.String()),
+        "residue": (
+            canonical({key: f"{Decimal(value):f}" for key, value in residue.items()}),
+            pl.String(),
+        ),
         "data_through": (facts.data_through if facts else None, TIME),
         "settings_hash": (context.loaded.settings.digest(), pl.String()),
         "version": (context.version, pl.String()),
@@ -194,9 +210,11 @@ def exit_code(outcomes: Sequence[Collected], limit: float) -> int:
     """
     if outcomes and all(outcome.facts is None for outcome in outcomes):
         codes = {outcome.code for outcome in outcomes}
-        return next((code for code in (exits.FAULT, exits.ACCESS) if code in codes),
-                    exits.UNREACHABLE)
+        return next(
+            (code for code in (exits.FAULT, exits.ACCESS) if code in codes), exits.UNREACHABLE
+        )
     partial = any(
         outcome.required and (outcome.status != CLOSED or outcome.above(limit))
-        for outcome in outcomes)
+        for outcome in outcomes
+    )
     return exits.GAPS if partial else exits.OK

@@ -16,8 +16,12 @@ from ledger.store import Ledger
 from ledger.window import Window
 
 _COLUMNS = (
-    Column("source", "Source"), Column("status", "Status"), Column("ratio", "Coverage", "ratio"),
-    Column("days", "Days", "number"), Column("what", "What"), Column("detail", "Detail"),
+    Column("source", "Source"),
+    Column("status", "Status"),
+    Column("ratio", "Coverage", "ratio"),
+    Column("days", "Days", "number"),
+    Column("what", "What"),
+    Column("detail", "Detail"),
 )
 _WORST = ("failed", "gaps", "closed")
 
@@ -29,8 +33,12 @@ def coverage_of(ledger: Ledger, window: Window) -> list[dict[str, Any]]:
         ``source, status, ratio`` (mean over days; None = not applicable), ``days``, ``gaps`` (each
         different one once, with the number of days), ``quarantine`` and ``notes``, likewise.
     """
-    rows = (ledger.scan(CLOSES, window).filter(pl.col("stage") != "checklist")
-            .sort("source", "stage", "day").collect())
+    rows = (
+        ledger.scan(CLOSES, window)
+        .filter(pl.col("stage") != "checklist")
+        .sort("source", "stage", "day")
+        .collect()
+    )
     by_source: dict[str, list[dict[str, Any]]] = {}
     for row in rows.iter_rows(named=True):
         by_source.setdefault(row["source"], []).append(row)
@@ -43,8 +51,15 @@ def coverage_of(ledger: Ledger, window: Window) -> list[dict[str, Any]]:
 def _not_closed(days: Sequence[date]) -> dict[str, Any]:
     span = str(days[0]) if len(days) == 1 else f"{len(days)} days from {days[0]} to {days[-1]}"
     gap = {"reason": "not_closed", "detail": f"never closed: {span}", "days": len(days)}
-    return {"source": "runbill", "status": "gaps", "ratio": None, "days": len(days), "gaps": [gap],
-            "quarantine": [], "notes": []}
+    return {
+        "source": "runbill",
+        "status": "gaps",
+        "ratio": None,
+        "days": len(days),
+        "gaps": [gap],
+        "quarantine": [],
+        "notes": [],
+    }
 
 
 def _entry(source: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -89,8 +104,14 @@ def coverage_tile(coverage: Sequence[Mapping[str, Any]]) -> Tile:
 def gaps_section(coverage: Sequence[Mapping[str, Any]]) -> Section:
     """What could not be seen or had to be put aside, and why."""
     rows = tuple(row for entry in coverage for row in _gap_rows(entry))
-    return Section("gaps", "What was not seen", _COLUMNS, rows, tone="status",
-                   empty="every source was read without a gap")
+    return Section(
+        "gaps",
+        "What was not seen",
+        _COLUMNS,
+        rows,
+        tone="status",
+        empty="every source was read without a gap",
+    )
 
 
 def _gap_rows(entry: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -99,7 +120,11 @@ def _gap_rows(entry: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         yield {**base, "what": gap["reason"], "days": gap["days"], "detail": gap["detail"]}
     for aside in entry["quarantine"]:
         example = f", e.g. {aside['example']}" if aside.get("example") else ""
-        yield {**base, "what": f"put aside: {aside['reason']}", "days": aside["days"],
-               "detail": f"{aside['count']} in {aside['where']}{example}"}
+        yield {
+            **base,
+            "what": f"put aside: {aside['reason']}",
+            "days": aside["days"],
+            "detail": f"{aside['count']} in {aside['where']}{example}",
+        }
     for note in entry["notes"]:
         yield {**base, "what": "note", "days": entry["days"], "detail": note}

@@ -24,9 +24,12 @@ from ledger.load import load_settings
 from ledger.window import Window
 
 _COLUMNS = (
-    Column("experiment", "Experiment"), Column("cost", "runbill", "money"),
-    Column("truth", "Truth", "money"), Column("difference", "Difference", "money"),
-    Column("stated_error", "Stated error", "money"), Column("agrees", "Agrees"),
+    Column("experiment", "Experiment"),
+    Column("cost", "runbill", "money"),
+    Column("truth", "Truth", "money"),
+    Column("difference", "Difference", "money"),
+    Column("stated_error", "Stated error", "money"),
+    Column("agrees", "Agrees"),
 )
 
 
@@ -49,8 +52,10 @@ class Comparison:
             return f"✗ differs from the known truth: {', '.join(wrong)}"
         near = [str(row["experiment"]) for row in self.rows if row["difference"]]
         if near:
-            return (f"✓ equals the known truth to the last digit, but for {', '.join(near)}, within "
-                    "the stated error of a pod that lived between two scrapes")
+            return (
+                "✓ equals the known truth to the last digit, but for "
+                f"{', '.join(near)}: within the error stated for lives between two scrapes"
+            )
         return "✓ equals the known truth to the last digit"
 
 
@@ -75,8 +80,9 @@ def demonstrate(
     result = run(context, list(options.window.days()), progress)
     found = compare(context, options.window, json.loads((folder / MARK).read_text("utf-8")))
     report = folder / "report.html"
-    documents = [_with_truth(document, found, folder)
-                 for document in run_documents(context, result)]
+    documents = [
+        _with_truth(document, found, folder) for document in run_documents(context, result)
+    ]
     write_file(report, render(documents, "html"))
     return documents, result.code or (exits.OK if found.agrees else exits.FAULT)
 
@@ -84,27 +90,47 @@ def demonstrate(
 def compare(context: Context, window: Window, truth: Mapping[str, Any]) -> Comparison:
     """The cost by experiment beside ``truth.json``."""
     request = Query(window, by=("experiment",), currency=truth["currency"])
-    costs = {row["experiment"]: row["cost"] or Decimal(0)
-             for result in ask(context.ledger, request) for row in result.rows}
-    expected = {target["experiment"]: (Decimal(target["cost"]), Decimal(target["stated_error"]))
-                for target in truth["targets"]}
+    costs = {
+        row["experiment"]: row["cost"] or Decimal(0)
+        for result in ask(context.ledger, request)
+        for row in result.rows
+    }
+    expected = {
+        target["experiment"]: (Decimal(target["cost"]), Decimal(target["stated_error"]))
+        for target in truth["targets"]
+    }
     zero = Decimal(0)
     rows = []
     for name in sorted(costs.keys() | expected.keys()):
         cost, (right, error) = costs.get(name, zero), expected.get(name, (zero, zero))
-        rows.append({"experiment": name, "cost": cost, "truth": right, "difference": cost - right,
-                     "stated_error": error, "agrees": abs(cost - right) <= error})
+        rows.append(
+            {
+                "experiment": name,
+                "cost": cost,
+                "truth": right,
+                "difference": cost - right,
+                "stated_error": error,
+                "agrees": abs(cost - right) <= error,
+            }
+        )
     return Comparison(tuple(rows))
 
 
 def _with_truth(document: Document, found: Comparison, folder: Path) -> Document:
-    section = Section("truth", "Against the known truth", _COLUMNS, found.rows, brief=False,
-                      tone="agrees")
-    data = {**document.data, "truth": {"agrees": found.agrees, "rows": _plain(found.rows)},
-            "report": str(folder / "report.html")}
+    section = Section(
+        "truth", "Against the known truth", _COLUMNS, found.rows, brief=False, tone="agrees"
+    )
+    data = {
+        **document.data,
+        "truth": {"agrees": found.agrees, "rows": _plain(found.rows)},
+        "report": str(folder / "report.html"),
+    }
     remarks = (
-        found.verdict, *document.remarks, f"Report: {folder / 'report.html'}",
-        f"Ask more: runbill --config {folder / 'runbill.yaml'} query --by experiment,phase")
+        found.verdict,
+        *document.remarks,
+        f"Report: {folder / 'report.html'}",
+        f"Ask more: runbill --config {folder / 'runbill.yaml'} query --by experiment,phase",
+    )
     return replace(document, data=data, sections=(*document.sections, section), remarks=remarks)
 
 

@@ -30,12 +30,17 @@ def digests(tables: Mapping[str, pl.DataFrame]) -> dict[date, str]:
         sums = (
             frame.select(
                 "day",
-                *(frame.select(columns).hash_rows(seed=seed).alias(f"h{i}")
-                  for i, seed in enumerate(_SEEDS)))
+                *(
+                    frame.select(columns).hash_rows(seed=seed).alias(f"h{i}")
+                    for i, seed in enumerate(_SEEDS)
+                ),
+            )
             .group_by("day")
             .agg(pl.len().cast(pl.Int64), pl.col("h0", "h1").reinterpret(signed=True).sum())
         )
         for day, *figures in sums.iter_rows():
             parts.setdefault(day, []).append(f"{name}:{figures}")
-    return {day: hashlib.sha256("|".join(texts).encode()).hexdigest()[:32]
-            for day, texts in parts.items()}
+    return {
+        day: hashlib.sha256("|".join(texts).encode()).hexdigest()[:32]
+        for day, texts in parts.items()
+    }

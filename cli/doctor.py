@@ -20,12 +20,19 @@ if TYPE_CHECKING:
     from ledger.load import LoadedSettings
 
 _NEEDS = (
-    Column("source", "Source"), Column("need", "Need"), Column("ok", "Can"),
-    Column("detail", "Detail"), Column("blind", "Blind without it"), Column("reach", "Holds"),
+    Column("source", "Source"),
+    Column("need", "Need"),
+    Column("ok", "Can"),
+    Column("detail", "Detail"),
+    Column("blind", "Blind without it"),
+    Column("reach", "Holds"),
 )
 _HITS = (
-    Column("key", "Key"), Column("rule", "Rule"), Column("pods", "Pods", "number"),
-    Column("cost", "Cost", "money"), Column("share", "Share", "ratio"),
+    Column("key", "Key"),
+    Column("rule", "Rule"),
+    Column("pods", "Pods", "number"),
+    Column("cost", "Cost", "money"),
+    Column("share", "Share", "ratio"),
     Column("example", "Example"),
 )
 
@@ -43,18 +50,32 @@ def sources_document(loaded: LoadedSettings) -> tuple[Document, int]:
         found, code = _probe(source)
         rows += found
         codes.append(code)
-    absent = [{"source": name, "need": "settings", "ok": False, "detail": "not configured",
-               "blind": blind, "reach": None} for name, blind in _absent(loaded)]
+    absent = [_lacking(name, blind) for name, blind in _absent(loaded)]
     shown = tuple([*rows, *absent])
     able = sum(code == exits.OK for code in codes)
     tiles = (
-        Tile("Sources", f"{able} of {len(codes)} can be read",
-             tone="good" if codes and able == len(codes) else "warn"),
-        Tile("Settings", str(loaded.path) if loaded.path else "the defaults"))
-    section = Section("needs", "What the sources let us see", _NEEDS, shown,
-                      empty="the settings name no source", tone="ok")
-    document = Document("doctor", "Can every source be read?",
-                        envelope("doctor", needs=plain(shown)), tiles, (section,))
+        Tile(
+            "Sources",
+            f"{able} of {len(codes)} can be read",
+            tone="good" if codes and able == len(codes) else "warn",
+        ),
+        Tile("Settings", str(loaded.path) if loaded.path else "the defaults"),
+    )
+    section = Section(
+        "needs",
+        "What the sources let us see",
+        _NEEDS,
+        shown,
+        empty="the settings name no source",
+        tone="ok",
+    )
+    document = Document(
+        "doctor",
+        "Can every source be read?",
+        envelope("doctor", needs=plain(shown)),
+        tiles,
+        (section,),
+    )
     return document, _code(codes)
 
 
@@ -71,17 +92,45 @@ def _probe(source: Source) -> tuple[list[dict[str, object]], int]:
         probes = source.build().probe()
     except RunbillError as error:
         return [_row(source, "reach it", False, str(error), "everything of it")], (
-            error.exit_code if source.required else exits.OK)
-    rows = [_row(source, probe.need, probe.ok, probe.detail, probe.blind,
-                 str(probe.reach) if probe.reach else None) for probe in probes]
+            error.exit_code if source.required else exits.OK
+        )
+    rows = [
+        _row(
+            source,
+            probe.need,
+            probe.ok,
+            probe.detail,
+            probe.blind,
+            str(probe.reach) if probe.reach else None,
+        )
+        for probe in probes
+    ]
     met = all(probe.ok for probe in probes)
     return rows, exits.OK if met or not source.required else exits.GAPS
 
 
-def _row(source: Source, need: str, ok: bool, detail: str, blind: str,
-         reach: str | None = None) -> dict[str, object]:
-    return {"source": source.name, "need": need, "ok": ok, "detail": detail,
-            "blind": blind or None, "reach": reach}
+def _row(
+    source: Source, need: str, ok: bool, detail: str, blind: str, reach: str | None = None
+) -> dict[str, object]:
+    return {
+        "source": source.name,
+        "need": need,
+        "ok": ok,
+        "detail": detail,
+        "blind": blind or None,
+        "reach": reach,
+    }
+
+
+def _lacking(name: str, blind: str) -> dict[str, object]:
+    return {
+        "source": name,
+        "need": "settings",
+        "ok": False,
+        "detail": "not configured",
+        "blind": blind,
+        "reach": None,
+    }
 
 
 def _absent(loaded: LoadedSettings) -> Iterator[tuple[str, str]]:
@@ -111,15 +160,22 @@ def identity_document(context: Context, window: Window) -> Document:
     costs = _cost_of_pods(context, window)
     joined = hits.join(costs, on=["cluster", "uid"], how="left")
     rows = tuple(_hit_rows(joined))
-    total = costs["cost"].sum() or Decimal(0)
+    total = _sum(costs)
     named = joined.filter((pl.col("key") == "experiment") & pl.col("rule").is_not_null())
-    share = float((named["cost"].sum() or 0) / total) if total else None
+    share = float(_sum(named) / total) if total else None
     tiles = (
-        Tile("Window", str(window)), Tile("Pods", f"{pods.n_unique(['cluster', 'uid']):,}"),
-        Tile("Named", "no cost in this window" if share is None
-             else f"{percent(share)} of pod cost has an experiment"))
-    section = Section("hits", "Which identity rule hit", _HITS, rows,
-                      empty="no pod was collected in this window")
+        Tile("Window", str(window)),
+        Tile("Pods", f"{pods.n_unique(['cluster', 'uid']):,}"),
+        Tile(
+            "Named",
+            "no cost in this window"
+            if share is None
+            else f"{percent(share)} of pod cost has an experiment",
+        ),
+    )
+    section = Section(
+        "hits", "Which identity rule hit", _HITS, rows, empty="no pod was collected in this window"
+    )
     currency = context.loaded.settings.currency
     data = envelope("identity", window=window.as_dict(), currency=currency, hits=plain(rows))
     return Document("identity", "Which identity rule hits what", data, tiles, (section,), currency)
@@ -131,10 +187,18 @@ def _cost_of_pods(context: Context, window: Window) -> pl.DataFrame:
 
     return (
         context.ledger.scan(COSTS, window)
-        .filter(pl.col("uid").is_not_null()
-                & (pl.col("BillingCurrency") == context.loaded.settings.currency))
-        .group_by("cluster", "uid").agg(pl.col("EffectiveCost").sum().alias("cost"))
-        .collect())
+        .filter(
+            pl.col("uid").is_not_null()
+            & (pl.col("BillingCurrency") == context.loaded.settings.currency)
+        )
+        .group_by("cluster", "uid")
+        .agg(pl.col("EffectiveCost").sum().alias("cost"))
+        .collect()
+    )
+
+
+def _sum(rows: pl.DataFrame) -> Decimal:
+    return Decimal(str(rows["cost"].sum() or 0))
 
 
 def _hit_rows(joined: pl.DataFrame) -> Iterator[dict[str, object]]:
@@ -142,13 +206,18 @@ def _hit_rows(joined: pl.DataFrame) -> Iterator[dict[str, object]]:
 
     grouped = (
         joined.group_by("key", "rule")
-        .agg(pl.len().cast(pl.Int64).alias("pods"), pl.col("cost").sum(),
-             pl.col("value").drop_nulls().min().alias("example"))
-        .with_columns(pl.col("cost").sum().over("key").alias("whole")))
+        .agg(
+            pl.len().cast(pl.Int64).alias("pods"),
+            pl.col("cost").sum(),
+            pl.col("value").drop_nulls().min().alias("example"),
+        )
+        .with_columns(pl.col("cost").sum().over("key").alias("whole"))
+    )
     order = {key: number for number, key in enumerate(IDENTITY_KEYS)}
-    for row in sorted(grouped.iter_rows(named=True),
-                      key=lambda row: (order[row["key"]], row["rule"] is None, -row["pods"],
-                                       row["rule"] or "")):
+    for row in sorted(
+        grouped.iter_rows(named=True),
+        key=lambda row: (order[row["key"]], row["rule"] is None, -row["pods"], row["rule"] or ""),
+    ):
         whole = row.pop("whole")
         share = float(row["cost"] / whole) if whole else None
         yield {**row, "rule": row["rule"] or "(none hit)", "share": share}

@@ -67,6 +67,7 @@ class Section:
         tone: The column whose text colours a row: finding, failed → bad; unknown, gaps → warn.
         brief: Whether the terminal shows it without ``--verbose``.
         half: Whether a page may set it beside the next one.
+        shown: Rows that a page shows at once, the rest folded.
     """
 
     key: str
@@ -79,6 +80,7 @@ class Section:
     tone: str | None = None
     brief: bool = True
     half: bool = False
+    shown: int = 50
 
     @property
     def caption(self) -> str:
@@ -96,12 +98,19 @@ class Tile:
         value: The figure, ready to read.
         detail: A smaller line below it.
         tone: Whether it is good news.
+        unit: What follows the figure, e.g. its currency.
     """
 
     label: str
     value: str
     detail: str = ""
     tone: Tone = "plain"
+    unit: str = ""
+
+    @property
+    def figure(self) -> str:
+        """The value and its unit."""
+        return f"{self.value} {self.unit}" if self.unit else self.value
 
 
 @dataclass(frozen=True)

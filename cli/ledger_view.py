@@ -12,25 +12,43 @@ from ledger.store import Ledger
 from ledger.window import Window
 
 _CLOSE_COLUMNS = (
-    Column("day", "Day"), Column("stage", "Stage"), Column("source", "Source"),
-    Column("status", "Status"), Column("coverage", "Coverage", "ratio"),
-    Column("rows", "Rows", "number"), Column("quarantined", "Put aside", "number"),
-    Column("gaps", "Gaps"), Column("version", "Version"),
+    Column("day", "Day"),
+    Column("stage", "Stage"),
+    Column("source", "Source"),
+    Column("status", "Status"),
+    Column("coverage", "Coverage", "ratio"),
+    Column("rows", "Rows", "number"),
+    Column("quarantined", "Put aside", "number"),
+    Column("gaps", "Gaps"),
+    Column("version", "Version"),
 )
 
 
 def tables_document() -> Document:
     """Every table of the ledger: what a row is, its key and partition."""
     rows = tuple(
-        {"table": table.name, "row": table.doc, "columns": len(table.columns),
-         "partition": ", ".join(table.partition), "key": ", ".join(table.key)}
-        for table in TABLES.values())
-    columns = (Column("table", "Table"), Column("row", "A row is"),
-               Column("columns", "Columns", "number"), Column("partition", "Partition"),
-               Column("key", "Key"))
-    return Document("ledger-schema", "Tables of the ledger",
-                    envelope("ledger-schema", tables=plain(rows)),
-                    sections=(Section("tables", "Tables", columns, rows),))
+        {
+            "table": table.name,
+            "row": table.doc,
+            "columns": len(table.columns),
+            "partition": ", ".join(table.partition),
+            "key": ", ".join(table.key),
+        }
+        for table in TABLES.values()
+    )
+    columns = (
+        Column("table", "Table"),
+        Column("row", "A row is"),
+        Column("columns", "Columns", "number"),
+        Column("partition", "Partition"),
+        Column("key", "Key"),
+    )
+    return Document(
+        "ledger-schema",
+        "Tables of the ledger",
+        envelope("ledger-schema", tables=plain(rows)),
+        sections=(Section("tables", "Tables", columns, rows),),
+    )
 
 
 def columns_document(name: str) -> Document:
@@ -42,31 +60,61 @@ def columns_document(name: str) -> Document:
     table = TABLES.get(name)
     if table is None:
         near = get_close_matches(name, TABLES, 1)
-        raise UsageError(f"there is no table {name!r}",
-                         f"did you mean {near[0]}" if near else f"tables: {', '.join(TABLES)}")
+        raise UsageError(
+            f"there is no table {name!r}",
+            f"did you mean {near[0]}" if near else f"tables: {', '.join(TABLES)}",
+        )
     rows = tuple(
-        {"column": key, "type": str(column.dtype), "required": column.required,
-         "meaning": column.doc} for key, column in table.columns.items())
-    columns = (Column("column", "Column"), Column("type", "Type"), Column("required", "Required"),
-               Column("meaning", "Meaning"))
-    return Document("ledger-schema", f"{table.name}: {table.doc}",
-                    envelope("ledger-schema", table=table.name, columns=plain(rows)),
-                    sections=(Section("columns", "Columns", columns, rows),))
+        {
+            "column": key,
+            "type": str(column.dtype),
+            "required": column.required,
+            "meaning": column.doc,
+        }
+        for key, column in table.columns.items()
+    )
+    columns = (
+        Column("column", "Column"),
+        Column("type", "Type"),
+        Column("required", "Required"),
+        Column("meaning", "Meaning"),
+    )
+    return Document(
+        "ledger-schema",
+        f"{table.name}: {table.doc}",
+        envelope("ledger-schema", table=table.name, columns=plain(rows)),
+        sections=(Section("columns", "Columns", columns, rows),),
+    )
 
 
 def history_document(ledger: Ledger, window: Window | None) -> Document:
     """The ``closes`` rows of a window, or all."""
     found = ledger.scan(CLOSES, window).sort("day", "stage", "source").collect()
     rows = tuple(
-        {**row, "gaps": "; ".join(f"{gap['reason']}: {gap['detail']}"
-                                  for gap in json.loads(row["gaps"] or "[]")) or None}
-        for row in found.select([column.key for column in _CLOSE_COLUMNS]).iter_rows(named=True))
+        {
+            **row,
+            "gaps": "; ".join(
+                f"{gap['reason']}: {gap['detail']}" for gap in json.loads(row["gaps"] or "[]")
+            )
+            or None,
+        }
+        for row in found.select([column.key for column in _CLOSE_COLUMNS]).iter_rows(named=True)
+    )
     days = found["day"].unique()
     shown = window.as_dict() if window else None
-    tiles = (Tile("Window", str(window) if window else "all days"),
-             Tile("Days", str(len(days))))
-    section = Section("closes", "How days were closed", _CLOSE_COLUMNS, rows,
-                      empty="no day was closed in this window", tone="status")
-    return Document("ledger-history", "History of the ledger",
-                    envelope("ledger-history", window=shown, closes=plain(rows)), tiles,
-                    (section,))
+    tiles = (Tile("Window", str(window) if window else "all days"), Tile("Days", str(len(days))))
+    section = Section(
+        "closes",
+        "How days were closed",
+        _CLOSE_COLUMNS,
+        rows,
+        empty="no day was closed in this window",
+        tone="status",
+    )
+    return Document(
+        "ledger-history",
+        "History of the ledger",
+        envelope("ledger-history", window=shown, closes=plain(rows)),
+        tiles,
+        (section,),
+    )

@@ -9,8 +9,8 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Never
 
 import click
 
@@ -36,6 +36,10 @@ COMMANDS = {
 HELP = {"help_option_names": ["-h", "--help"]}
 
 
+class ReaderGoneError(Exception):
+    """Whoever read our stdout has closed it; click would end with the exit code of findings."""
+
+
 class Lazy(click.Group):
     """A group whose commands are modules of ``cli.commands``, imported on use."""
 
@@ -57,6 +61,13 @@ class Lazy(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command; a closed stdout gets past click's own handling."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            raise ReaderGoneError from error
+
     def main(
         self,
         args: Sequence[str] | None = None,
@@ -64,15 +75,24 @@ class Lazy(click.Group):
         complete_var: str | None = None,
         standalone_mode: bool = True,
         windows_expand_args: bool = True,
-        **extra: Any,
-    ) -> Any:
+        **extra: Any,  # noqa: ANN401  click's own signature
+    ) -> Never:
         """Run the program and end with the exit code that its errors stand for."""
-        code = _guarded(lambda: super(Lazy, self).main(
-            args, prog_name, complete_var, False, windows_expand_args, **extra))
-        sys.exit(code)
+        sys.exit(
+            _guarded(
+                lambda: super(Lazy, self).main(
+                    args,
+                    prog_name,
+                    complete_var,
+                    standalone_mode=False,
+                    windows_expand_args=windows_expand_args,
+                    **extra,
+                )
+            )
+        )
 
 
-def _guarded(call: Any) -> int:
+def _guarded(call: Callable[[], object]) -> int:
     """Call the program; the only place where an exception becomes an exit code."""
     try:
         code = call()
@@ -87,12 +107,7 @@ def _guarded(call: Any) -> int:
     except KeyboardInterrupt:
         _say("interrupted")
         return exits.INTERRUPTED
-    except BrokenPipeError:
-        _detach_stdout()
-        return exits.BROKEN_PIPE
-    except SystemExit as leaving:  # click ends a broken pipe by itself, with the code of findings
-        if not isinstance(leaving.__context__, BrokenPipeError):
-            raise
+    except (ReaderGoneError, BrokenPipeError):
         _detach_stdout()
         return exits.BROKEN_PIPE
     except RunbillError as error:
@@ -101,8 +116,10 @@ def _guarded(call: Any) -> int:
         return error.exit_code
     except Exception as error:  # noqa: BLE001  the process boundary: a fault of ours is 70
         _traceback_if_asked()
-        _say(f"error: {type(error).__name__}: {error}",
-             "this is a fault of runbill; RUNBILL_DEBUG=1 shows the traceback")
+        _say(
+            f"error: {type(error).__name__}: {error}",
+            "this is a fault of runbill; RUNBILL_DEBUG=1 shows the traceback",
+        )
         return exits.FAULT
 
 
@@ -136,8 +153,15 @@ def _version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
 
 
 @click.group(cls=Lazy, context_settings=HELP)
-@click.option("-V", "--version", is_flag=True, is_eager=True, expose_value=False,
-              callback=_version, help="Show the version and exit.")
+@click.option(
+    "-V",
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_version,
+    help="Show the version and exit.",
+)
 @global_options
 def main() -> None:
     """Every post-training run gets its bill.

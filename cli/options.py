@@ -21,8 +21,15 @@ P = ParamSpec("P")
 F = TypeVar("F", bound=Callable[..., Any])
 
 FORMATS = ("table", "json", "csv", "markdown", "html")
-EXTENSIONS = {".txt": "table", ".json": "json", ".csv": "csv", ".md": "markdown",
-              ".markdown": "markdown", ".html": "html", ".htm": "html"}
+EXTENSIONS = {
+    ".txt": "table",
+    ".json": "json",
+    ".csv": "csv",
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".html": "html",
+    ".htm": "html",
+}
 _META = "cli.options"
 
 
@@ -44,12 +51,12 @@ def current() -> Globals:
     return state
 
 
-def _keep(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
-    def callback(ctx: click.Context, param: click.Parameter, value: Any) -> None:
-        if value is None or value is False or value == () or value == 0:
+def _keep(name: str) -> Callable[[click.Context, click.Parameter, object], None]:
+    def callback(ctx: click.Context, param: click.Parameter, value: object) -> None:
+        if not value:  # not given here; it may have been given before the command
             return
         state: Globals = ctx.meta.setdefault(_META, Globals())
-        if name == "out_files":
+        if isinstance(value, tuple):
             state.out_files.extend(_with_format(path) for path in value)
         else:
             setattr(state, name, value)
@@ -61,27 +68,62 @@ def _with_format(path: Path) -> Path:
     if path.suffix.lower() not in EXTENSIONS:
         raise click.BadParameter(
             f"{path.name!r} has no known extension; use {', '.join(EXTENSIONS)}",
-            param_hint="--out-file")
+            param_hint="--out-file",
+        )
     return path
 
 
 def global_options(command: F) -> F:
     """Add the global options to a command or group; their values land in ``current()``."""
     options = (
-        click.option("--config", type=click.Path(path_type=Path), expose_value=False,
-                     callback=_keep("config"), metavar="FILE", help="The settings file."),
-        click.option("-o", "--output", type=click.Choice(FORMATS), expose_value=False,
-                     callback=_keep("output"), help="Format on stdout (default: table)."),
-        click.option("--out-file", type=click.Path(path_type=Path, dir_okay=False), multiple=True,
-                     expose_value=False, callback=_keep("out_files"), metavar="FILE",
-                     help="Also write a file; the extension says the format. Repeatable."),
-        click.option("--color", type=click.Choice(("auto", "always", "never")),
-                     expose_value=False, callback=_keep("color"),
-                     help="Colour on a terminal (default: auto)."),
-        click.option("-q", "--quiet", is_flag=True, expose_value=False, callback=_keep("quiet"),
-                     help="No progress, no notes."),
-        click.option("-v", "--verbose", count=True, expose_value=False,
-                     callback=_keep("verbose"), help="Say more; repeatable."),
+        click.option(
+            "--config",
+            type=click.Path(path_type=Path),
+            expose_value=False,
+            callback=_keep("config"),
+            metavar="FILE",
+            help="The settings file.",
+        ),
+        click.option(
+            "-o",
+            "--output",
+            type=click.Choice(FORMATS),
+            expose_value=False,
+            callback=_keep("output"),
+            help="Format on stdout (default: table).",
+        ),
+        click.option(
+            "--out-file",
+            type=click.Path(path_type=Path, dir_okay=False),
+            multiple=True,
+            expose_value=False,
+            callback=_keep("out_files"),
+            metavar="FILE",
+            help="Also write a file; the extension says the format. Repeatable.",
+        ),
+        click.option(
+            "--color",
+            type=click.Choice(("auto", "always", "never")),
+            expose_value=False,
+            callback=_keep("color"),
+            help="Colour on a terminal (default: auto).",
+        ),
+        click.option(
+            "-q",
+            "--quiet",
+            is_flag=True,
+            expose_value=False,
+            callback=_keep("quiet"),
+            help="No progress, no notes.",
+        ),
+        click.option(
+            "-v",
+            "--verbose",
+            count=True,
+            expose_value=False,
+            callback=_keep("verbose"),
+            help="Say more; repeatable.",
+        ),
     )
     for option in reversed(options):
         command = option(command)
@@ -91,8 +133,9 @@ def global_options(command: F) -> F:
 def window_option(default: str | None, text: str) -> Callable[[F], F]:
     """``--window``: an expression of the window grammar."""
     shown = f" (default: {default})" if default else ""
-    return click.option("--window", "window", default=default, metavar="WINDOW",
-                        help=f"{text}{shown}.")
+    return click.option(
+        "--window", "window", default=default, metavar="WINDOW", help=f"{text}{shown}."
+    )
 
 
 def day_option(text: str = "One UTC day, like 2026-11-30") -> Callable[[F], F]:
@@ -145,8 +188,10 @@ def asked_days(day: str | None, window: str | None) -> list[date] | None:
     if found is None:
         return None
     if not found.whole_days:
-        raise UsageError(f"the window {found} is not made of whole UTC days",
-                         "the books close per day: use 7d, yesterday or 2026-11-01..2026-11-08")
+        raise UsageError(
+            f"the window {found} is not made of whole UTC days",
+            "the books close per day: use 7d, yesterday or 2026-11-01..2026-11-08",
+        )
     return list(found.days())
 
 

@@ -17,9 +17,8 @@ from ledger.errors import UsageError
 from ledger.schema import COSTS_DAILY
 
 if TYPE_CHECKING:
-    from rules.checklist import Checklist
-
     from attribution.run import DayClose
+    from rules.checklist import Checklist
 
 
 @dataclass(frozen=True)
@@ -98,8 +97,9 @@ def attribute(context: Context, days: Sequence[date], progress: Progress) -> lis
     closes: list[DayClose] = []
     for number, day in enumerate(days):
         progress.step(f"attribute {day}", number, len(days))
-        closes += attribute_days(context.ledger, context.loaded.settings, [day],
-                                 version=context.version)
+        closes += attribute_days(
+            context.ledger, context.loaded.settings, [day], version=context.version
+        )
     return closes
 
 
@@ -110,8 +110,9 @@ def checklist(context: Context, days: Sequence[date], progress: Progress) -> lis
     found = []
     for number, day in enumerate(sorted(days)):
         progress.step(f"checklist {day}", number, len(days))
-        found.append(run_checklist(context.ledger, context.loaded.settings, day,
-                                   version=context.version))
+        found.append(
+            run_checklist(context.ledger, context.loaded.settings, day, version=context.version)
+        )
     return found
 
 
@@ -134,8 +135,9 @@ def attributed_days(context: Context, days: Sequence[date] | None) -> list[date]
     kept = [day for day in held if day in days] if days else held[-1:]
     if not kept:
         span = f"{held[0]} to {held[-1]}" if held else "none"
-        raise UsageError("no asked day has been attributed",
-                         f"attributed days: {span}; close one: runbill run")
+        raise UsageError(
+            "no asked day has been attributed", f"attributed days: {span}; close one: runbill run"
+        )
     return kept
 
 

@@ -21,7 +21,8 @@ _SERVICES = tuple(
         ("kube-prometheus-stack-prometheus", "monitoring", 9090),
         ("prometheus-server", "monitoring", 80),
         ("prometheus-server", "prometheus", 80),
-    ))
+    )
+)
 _SECONDS = 2.0
 
 
@@ -53,8 +54,11 @@ def contexts() -> Contexts:
             continue
         if isinstance(data, dict):
             entries = data.get("contexts") or ()
-            names += [str(entry["name"]) for entry in entries
-                      if isinstance(entry, dict) and entry.get("name")]
+            names += [
+                str(entry["name"])
+                for entry in entries
+                if isinstance(entry, dict) and entry.get("name")
+            ]
             current = current or data.get("current-context") or None
     return Contexts(tuple(dict.fromkeys(names)), str(current) if current else None)
 
@@ -68,8 +72,8 @@ def is_prometheus(url: str) -> bool:
     """Whether a Prometheus API answers there within two seconds."""
     if urlsplit(url).scheme not in ("http", "https"):
         return False
-    request = Request(f"{url.rstrip('/')}/api/v1/query?query=vector(1)",  # noqa: S310  checked
-                      headers={"User-Agent": "runbill"})
+    asked = f"{url.rstrip('/')}/api/v1/query?query=vector(1)"
+    request = Request(asked, headers={"User-Agent": "runbill"})  # noqa: S310  checked above
     try:
         with urlopen(request, timeout=_SECONDS) as reply:  # noqa: S310  checked above
             return bool(json.load(reply).get("status") == "success")

@@ -18,14 +18,23 @@ from ledger.store import Ledger
 from ledger.window import Window, parse_window
 
 _TITLES = {
-    "effective": "Cost", "billed": "Billed cost", "contracted": "Contracted cost",
-    "list": "List cost", "active": "Active cost",
+    "effective": "Cost",
+    "billed": "Billed cost",
+    "contracted": "Contracted cost",
+    "list": "List cost",
+    "active": "Active cost",
 }
 
 
 def query_documents(
-    context: Context, *, by: Sequence[str], tags: Sequence[tuple[str, str]],
-    filters: Sequence[tuple[str, str]], window: str | None, cost: str, currency: str | None,
+    context: Context,
+    *,
+    by: Sequence[str],
+    tags: Sequence[tuple[str, str]],
+    filters: Sequence[tuple[str, str]],
+    window: str | None,
+    cost: str,
+    currency: str | None,
     idle: str,
 ) -> list[Document]:
     """One document per currency of the answer.
@@ -36,8 +45,14 @@ def query_documents(
     """
     asked = parse_window(window, now()) if window else closed_window(context.ledger)
     request = Query(
-        asked, tuple(by) or ("experiment",), cast("Cost", cost), _mapping("--tag", tags),
-        _mapping("--filter", filters), currency, "share" if idle == "share" else "separate")
+        asked,
+        tuple(by) or ("experiment",),
+        cast("Cost", cost),
+        _mapping("--tag", tags),
+        _mapping("--filter", filters),
+        currency,
+        "share" if idle == "share" else "separate",
+    )
     coverage = coverage_of(context.ledger, asked)
     return [query_document(result, coverage) for result in ask(context.ledger, request)]
 
@@ -72,26 +87,53 @@ def query_document(result: QueryResult, coverage: Sequence[dict[str, Any]]) -> D
         *(Column(key, key.replace("_", " ").capitalize()) for key in by),
         Column("cost", _TITLES[request.cost], "money"),
         Column("active_cost", "Of it active", "money"),
-        Column("gpu_hours", "GPU-hours", "number"), Column("basis", "Basis"))
-    section = Section("rows", f"{_TITLES[request.cost]} by {', '.join(by)}", columns,
-                      tuple(result.rows), empty="no cost in this window")
+        Column("gpu_hours", "GPU-hours", "number"),
+        Column("basis", "Basis"),
+    )
+    section = Section(
+        "rows",
+        f"{_TITLES[request.cost]} by {', '.join(by)}",
+        columns,
+        tuple(result.rows),
+        empty="no cost in this window",
+    )
     data = envelope(
-        "query", window=request.window.as_dict(), currency=result.currency, by=list(by),
-        cost=request.cost, filters=dict(request.filters), tags=dict(request.tags),
-        idle=request.idle, total=result.total, window_total=result.window_total,
-        hidden=result.hidden, billed=result.billed, rows=result.rows, coverage=result.coverage)
-    return Document("query", section.title, data, tuple(_tiles(result, coverage)),
-                    (section, gaps_section(coverage)), result.currency)
+        "query",
+        window=request.window.as_dict(),
+        currency=result.currency,
+        by=list(by),
+        cost=request.cost,
+        filters=dict(request.filters),
+        tags=dict(request.tags),
+        idle=request.idle,
+        total=result.total,
+        window_total=result.window_total,
+        hidden=result.hidden,
+        billed=result.billed,
+        rows=result.rows,
+        coverage=result.coverage,
+    )
+    return Document(
+        "query",
+        section.title,
+        data,
+        tuple(_tiles(result, coverage)),
+        (section, gaps_section(coverage)),
+        result.currency,
+    )
 
 
 def _tiles(result: QueryResult, coverage: Sequence[dict[str, Any]]) -> list[Tile]:
     currency = result.currency or ""
     bill = f"{money(result.billed)} {currency} on the invoice lines of the window".strip()
-    tiles = [Tile("Window", str(result.query.window)),
-             Tile("Total", f"{money(result.total)} {currency}".strip(), bill)]
+    tiles = [
+        Tile("Window", str(result.query.window)),
+        Tile("Total", money(result.total), bill, unit=currency),
+    ]
     if result.query.filters or result.query.tags:
-        tiles.append(Tile("Not shown", f"{money(result.hidden)} {currency}".strip(),
-                          "hidden by the filters"))
+        tiles.append(
+            Tile("Not shown", money(result.hidden), "hidden by the filters", unit=currency)
+        )
     return [*tiles, coverage_tile(coverage)]
 
 

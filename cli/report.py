@@ -13,29 +13,52 @@ from cli.render.text import money, percent
 from ledger.schema import IDLE, SHARED, UNATTRIBUTED
 from ledger.window import Window
 
-ORDER = ("rollout", "reward", "reference", "update", "sync", "checkpoint", "evaluation", "data",
-         "serve", "wait", "unknown")
+ORDER = (
+    "rollout",
+    "reward",
+    "reference",
+    "update",
+    "sync",
+    "checkpoint",
+    "evaluation",
+    "data",
+    "serve",
+    "wait",
+    "unknown",
+)
 _SPECIAL = {IDLE: "idle", SHARED: "shared", UNATTRIBUTED: "unattributed"}
 _WHERE = (
-    Column("experiment", "Experiment"), Column("cost", "Cost", "money"),
-    Column("share", "Share", "ratio"), Column("gpu_hours", "GPU-hours", "number"),
-    Column("active_cost", "Of it active", "money"), Column("basis", "Basis"),
+    Column("experiment", "Experiment"),
+    Column("cost", "Cost", "money"),
+    Column("share", "Share", "ratio"),
+    Column("gpu_hours", "GPU-hours", "number"),
+    Column("active_cost", "Of it active", "money"),
+    Column("basis", "Basis"),
 )
 _PHASES = (
-    Column("experiment", "Experiment"), Column("phase", "Phase"), Column("cost", "Cost", "money"),
+    Column("experiment", "Experiment"),
+    Column("phase", "Phase"),
+    Column("cost", "Cost", "money"),
     Column("gpu_hours", "GPU-hours", "number"),
 )
 _IDLE = (
-    Column("node", "Node"), Column("cost", "Idle cost", "money"),
-    Column("gpu_hours", "Idle GPU-hours", "number"), Column("share", "Of its cost", "ratio"),
+    Column("node", "Node"),
+    Column("cost", "Cost", "money"),
+    Column("gpu_hours", "GPU-hours", "number"),
+    Column("share", "Of its cost", "ratio"),
 )
 _BASIS = (
-    Column("provider", "Provider"), Column("basis", "Basis"), Column("cost", "Effective", "money"),
+    Column("provider", "Provider"),
+    Column("basis", "Basis"),
+    Column("cost", "Effective", "money"),
     Column("billed", "Billed", "money"),
 )
 _RESTATED = (
-    Column("day", "Day"), Column("experiment", "Experiment"), Column("old", "Before", "money"),
-    Column("new", "Now", "money"), Column("why", "Why"),
+    Column("day", "Day"),
+    Column("experiment", "Experiment"),
+    Column("old", "Before", "money"),
+    Column("new", "Now", "money"),
+    Column("why", "Why"),
 )
 Row = Mapping[str, Any]
 
@@ -74,36 +97,84 @@ def report_document(
     experiments = experiment_rows(figures)
     idle = idle_rows(figures.nodes)
     data = envelope(
-        "report", window=figures.window.as_dict(), currency=figures.currency,
-        total=figures.total, billed=figures.billed, experiments=experiments, idle=idle,
-        basis=list(figures.basis), restatements=list(figures.restated), **checks,
-        coverage=list(figures.coverage))
+        "report",
+        window=figures.window.as_dict(),
+        currency=figures.currency,
+        total=figures.total,
+        billed=figures.billed,
+        experiments=experiments,
+        idle=idle,
+        basis=list(figures.basis),
+        restatements=list(figures.restated),
+        **checks,
+        coverage=list(figures.coverage),
+    )
     sections = (
         _where(experiments, figures.currency),
-        Section("idle", "What was idle", _IDLE, tuple(idle), half=True,
-                empty="no node was idle in this window", bars=_idle_bars(idle, figures.currency)),
-        outcomes, findings,
+        Section(
+            "idle",
+            "What was idle",
+            _IDLE,
+            tuple(idle),
+            half=True,
+            shown=5,
+            empty="no node was idle in this window",
+            bars=_idle_bars(idle, figures.currency),
+        ),
+        outcomes,
+        findings,
         gaps_section(figures.coverage),
-        Section("basis", "Estimated and billed", _BASIS, tuple(figures.basis), half=True,
-                brief=False, empty="no cost in this window"),
-        Section("restated", "What changed since", _RESTATED, tuple(figures.restated), half=True,
-                brief=bool(figures.restated), empty="no figure of this window was restated"),
-        Section("phases", "By phase", _PHASES, tuple(figures.phases), brief=False,
-                empty="no cost in this window"),
+        Section(
+            "basis",
+            "Estimated and billed",
+            _BASIS,
+            tuple(figures.basis),
+            half=True,
+            brief=False,
+            empty="no cost in this window",
+        ),
+        Section(
+            "restated",
+            "What changed since",
+            _RESTATED,
+            tuple(figures.restated),
+            half=True,
+            brief=bool(figures.restated),
+            empty="no figure of this window was restated",
+        ),
+        Section(
+            "phases",
+            "By phase",
+            _PHASES,
+            tuple(figures.phases),
+            brief=False,
+            empty="no cost in this window",
+            shown=15,
+        ),
     )
     title = f"Where the money went, {_span(figures.window)}"
-    return Document("report", title, data, tuple(_tiles(figures, experiments)), sections,
-                    figures.currency)
+    return Document(
+        "report", title, data, tuple(_tiles(figures, experiments)), sections, figures.currency
+    )
 
 
 def experiment_rows(figures: Figures) -> list[dict[str, Any]]:
-    """One row per experiment, dearest first, the special targets last; phases inside."""
+    """One row per experiment and special target, dearest first; phases inside."""
     found: dict[str, dict[str, Any]] = {}
     for row in figures.phases:
         name = row["experiment"] or UNATTRIBUTED
-        known = found.setdefault(name, {
-            "experiment": name, "cost": Decimal(0), "share": None, "active_cost": None,
-            "gpu_hours": 0.0, "basis": row["basis"], "phases": {}})
+        known = found.setdefault(
+            name,
+            {
+                "experiment": name,
+                "cost": Decimal(0),
+                "share": None,
+                "active_cost": None,
+                "gpu_hours": 0.0,
+                "basis": row["basis"],
+                "phases": {},
+            },
+        )
         known["cost"] += row["cost"] or 0
         known["gpu_hours"] += row["gpu_hours"] or 0.0
         if row["active_cost"] is not None:
@@ -113,8 +184,7 @@ def experiment_rows(figures: Figures) -> list[dict[str, Any]]:
         known["phases"][phase] = known["phases"].get(phase, Decimal(0)) + (row["cost"] or 0)
     for row_ in found.values():
         row_["share"] = float(row_["cost"] / figures.total) if figures.total else None
-    return sorted(found.values(),
-                  key=lambda row: (row["experiment"] in _SPECIAL, -row["cost"], row["experiment"]))
+    return sorted(found.values(), key=lambda row: (-row["cost"], row["experiment"]))
 
 
 def idle_rows(nodes: Sequence[Row]) -> list[dict[str, Any]]:
@@ -128,21 +198,38 @@ def idle_rows(nodes: Sequence[Row]) -> list[dict[str, Any]]:
             known = idle.setdefault(name, [Decimal(0), 0.0])
             known[0] += row["cost"] or 0
             known[1] += row["gpu_hours"] or 0.0
-    rows = [{"node": name, "cost": cost, "gpu_hours": hours,
-             "share": float(cost / paid[name]) if paid[name] else None}
-            for name, (cost, hours) in idle.items() if cost]
+    rows = [
+        {
+            "node": name,
+            "cost": cost,
+            "gpu_hours": hours,
+            "share": float(cost / paid[name]) if paid[name] else None,
+        }
+        for name, (cost, hours) in idle.items()
+        if cost
+    ]
     return sorted(rows, key=lambda row: (-row["cost"], row["node"]))
 
 
 def _where(experiments: Sequence[Row], currency: str) -> Section:
     names = list(dict.fromkeys(phase for row in experiments for phase in row["phases"]))
-    series = tuple(sorted(names, key=lambda name: (ORDER.index(name) if name in ORDER else 99,
-                                                   names.index(name))))
-    values = tuple(tuple(_positive(row["phases"].get(name)) for name in series)
-                   for row in experiments)
-    return Section("experiments", "Where it went", _WHERE, tuple(experiments),
-                   empty="no cost in this window",
-                   bars=Bars("By phase", series, values, currency) if series else None)
+    series = tuple(
+        sorted(
+            names, key=lambda name: (ORDER.index(name) if name in ORDER else 99, names.index(name))
+        )
+    )
+    values = tuple(
+        tuple(_positive(row["phases"].get(name)) for name in series) for row in experiments
+    )
+    return Section(
+        "experiments",
+        "Where it went",
+        _WHERE,
+        tuple(experiments),
+        empty="no cost in this window",
+        shown=10,
+        bars=Bars("By phase", series, values, currency) if series else None,
+    )
 
 
 def _idle_bars(idle: Sequence[Row], currency: str) -> Bars | None:
@@ -161,7 +248,7 @@ def _tiles(figures: Figures, experiments: Sequence[Row]) -> list[Tile]:
     named = figures.total - sum(special.values(), Decimal(0))
     return [
         Tile("Window", str(figures.window)),
-        Tile("Cost", f"{money(figures.total)} {figures.currency}", _against_bill(figures)),
+        Tile("Cost", money(figures.total), _against_bill(figures), unit=figures.currency),
         _part("To experiments", named, figures, "good"),
         _part("Idle", special[IDLE], figures, "warn"),
         _part("Unattributed", special[UNATTRIBUTED], figures, "warn"),
@@ -171,8 +258,10 @@ def _tiles(figures: Figures, experiments: Sequence[Row]) -> list[Tile]:
 
 def _against_bill(figures: Figures) -> str:
     """How the total stands to the bill: amortised cost and invoice lines may differ."""
-    estimated = sum((row["cost"] or Decimal(0) for row in figures.basis
-                     if row["basis"] == "estimated"), Decimal(0))
+    estimated = sum(
+        (row["cost"] or Decimal(0) for row in figures.basis if row["basis"] == "estimated"),
+        Decimal(0),
+    )
     if estimated and not figures.billed:
         return "all estimated from prices: no bill yet"
     bill = f"{money(figures.billed)} on the invoice"
@@ -181,8 +270,9 @@ def _against_bill(figures: Figures) -> str:
 
 def _part(label: str, value: Decimal, figures: Figures, tone: Tone) -> Tile:
     share = percent(float(value / figures.total)) if figures.total else "–"
-    return Tile(label, f"{money(value)} {figures.currency}", f"{share} of the cost",
-                tone if value else "plain")
+    return Tile(
+        label, money(value), f"{share} of the cost", tone if value else "plain", figures.currency
+    )
 
 
 def _span(window: Window) -> str:

@@ -52,8 +52,10 @@ def run_documents(context: Context, run: Run) -> list[Document]:
         "attributed": [close.day.isoformat() for close in run.attributed],
         "exit_code": run.code,
     }
-    return [replace(document, data={**document.data, "run": done}, remarks=_remarks(run, window))
-            for document in report_documents(context, window)]
+    return [
+        replace(document, data={**document.data, "run": done}, remarks=_remarks(run, window))
+        for document in report_documents(context, window)
+    ]
 
 
 def _remarks(run: Run, window: Window) -> tuple[str, ...]:
@@ -69,28 +71,45 @@ def _remarks(run: Run, window: Window) -> tuple[str, ...]:
 
 
 def _document(
-    context: Context, result: QueryResult, checklist: Checklist | None,
+    context: Context,
+    result: QueryResult,
+    checklist: Checklist | None,
     coverage: Sequence[Mapping[str, Any]],
 ) -> Document:
     currency = result.currency or context.loaded.settings.currency
     window = result.query.window
     figures = Figures(
-        window, currency, result.total, result.billed, phases=result.rows,
+        window,
+        currency,
+        result.total,
+        result.billed,
+        phases=result.rows,
         nodes=_nodes(context.ledger, window, currency),
         basis=_basis(context.ledger, window, currency),
-        restated=_restated(context.ledger, window, currency), coverage=coverage)
-    found = [] if checklist is None else [
-        finding for finding in checklist.findings
-        if finding.money.currency in (currency, None)]
+        restated=_restated(context.ledger, window, currency),
+        coverage=coverage,
+    )
+    found = (
+        []
+        if checklist is None
+        else [
+            finding for finding in checklist.findings if finding.money.currency in (currency, None)
+        ]
+    )
     data: Mapping[str, Any] = {} if checklist is None else checklist.as_document()
     checks = {
         "outcomes": data.get("outcomes", []),
-        "findings": [entry for entry in data.get("findings", [])
-                     if entry["currency"] in (currency, None)]}
+        "findings": [
+            entry for entry in data.get("findings", []) if entry["currency"] in (currency, None)
+        ],
+    }
     outcomes = outcomes_section(checklist.states if checklist else (), half=True)
     document = report_document(figures, outcomes, findings_section(found, currency), checks)
-    saved = [] if checklist is None else [
-        tile for tile in savings_tiles(checklist) if f" {currency} " in tile.value]
+    saved = (
+        []
+        if checklist is None
+        else [tile for tile in savings_tiles(checklist) if tile.unit in (currency, "")]
+    )
     return replace(document, tiles=(*document.tiles[:-1], *saved, document.tiles[-1]))
 
 
@@ -109,21 +128,32 @@ def _checklist(ledger: Ledger, window: Window) -> Checklist | None:
 
 def _nodes(ledger: Ledger, window: Window, currency: str) -> list[dict[str, Any]]:
     request = Query(window, by=("cluster", "node", "target"), currency=currency)
-    return [row for result in ask(ledger, request) for row in result.rows
-            if row["node"] not in _SPECIAL]
+    return [
+        row for result in ask(ledger, request) for row in result.rows if row["node"] not in _SPECIAL
+    ]
 
 
 def _basis(ledger: Ledger, window: Window, currency: str) -> list[dict[str, Any]]:
     """Effective and billed cost by provider and basis."""
     sums = {"cost": "EffectiveCost", "billed": "BilledCost"}
     return (
-        ledger.scan(COSTS_DAILY, window).filter(pl.col("BillingCurrency") == currency)
+        ledger.scan(COSTS_DAILY, window)
+        .filter(pl.col("BillingCurrency") == currency)
         .group_by(pl.col("ProviderName").alias("provider"), pl.col("x_Basis").alias("basis"))
         .agg(from_units(to_units(pl.col(name)).sum()).alias(key) for key, name in sums.items())
-        .sort("provider", "basis", nulls_last=True).collect().to_dicts())
+        .sort("provider", "basis", nulls_last=True)
+        .collect()
+        .to_dicts()
+    )
 
 
 def _restated(ledger: Ledger, window: Window, currency: str) -> list[dict[str, Any]]:
     columns = ["day", "experiment", "old", "new", "why"]
-    return (ledger.scan(RESTATEMENTS, window).filter(pl.col("BillingCurrency") == currency)
-            .sort("day", "experiment", "inputs").select(columns).collect().to_dicts())
+    return (
+        ledger.scan(RESTATEMENTS, window)
+        .filter(pl.col("BillingCurrency") == currency)
+        .sort("day", "experiment", "inputs")
+        .select(columns)
+        .collect()
+        .to_dicts()
+    )

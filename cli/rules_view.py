@@ -7,19 +7,33 @@ from rules.registry import RULES, find_rule
 from rules.rule import Rule
 
 _COLUMNS = (
-    Column("code", "Code"), Column("name", "Name"), Column("severity", "Severity"),
-    Column("question", "Question"), Column("window_days", "Looks back (days)", "number"),
+    Column("code", "Code"),
+    Column("name", "Name"),
+    Column("severity", "Severity"),
+    Column("question", "Question"),
+    Column("window_days", "Looks back (days)", "number"),
 )
 
 
 def rules_document() -> Document:
     """Every rule in one line each."""
     rows = tuple(
-        {"code": rule.code, "name": rule.name, "severity": rule.severity, "question": rule.title,
-         "window_days": rule.window_days} for rule in RULES)
-    return Document("rules", "Rules of the checklist", envelope("rules", rules=plain(rows)),
-                    sections=(Section("rules", "Rules", _COLUMNS, rows),),
-                    remarks=("One rule in full: runbill rules explain CODE",))
+        {
+            "code": rule.code,
+            "name": rule.name,
+            "severity": rule.severity,
+            "question": rule.title,
+            "window_days": rule.window_days,
+        }
+        for rule in RULES
+    )
+    return Document(
+        "rules",
+        "Rules of the checklist",
+        envelope("rules", rules=plain(rows)),
+        sections=(Section("rules", "Rules", _COLUMNS, rows),),
+        remarks=("One rule in full: runbill rules explain CODE",),
+    )
 
 
 def rule_document(text: str) -> Document:
@@ -32,13 +46,30 @@ def rule_document(text: str) -> Document:
     parts = page(rule)
     rows = tuple({"part": title, "text": body} for title, body in parts.items())
     tables = [table.name for table in rule.needs]
-    data = envelope("rule", code=rule.code, name=rule.name, severity=rule.severity,
-                    question=rule.title, window_days=rule.window_days, tables=tables, page=parts)
-    tiles = (Tile("Question", rule.title), Tile("Severity", rule.severity),
-             Tile("Looks back", f"{rule.window_days} days"), Tile("Reads", ", ".join(tables)))
+    data = envelope(
+        "rule",
+        code=rule.code,
+        name=rule.name,
+        severity=rule.severity,
+        question=rule.title,
+        window_days=rule.window_days,
+        tables=tables,
+        page=parts,
+    )
+    tiles = (
+        Tile("Question", rule.title),
+        Tile("Severity", rule.severity),
+        Tile("Looks back", f"{rule.window_days} days"),
+        Tile("Reads", ", ".join(tables)),
+    )
     columns = (Column("part", "Part"), Column("text", "Text"))
-    return Document("rule", f"{rule.code} {rule.name}", data, tiles,
-                    (Section("page", "In full", columns, rows),))
+    return Document(
+        "rule",
+        f"{rule.code} {rule.name}",
+        data,
+        tiles,
+        (Section("page", "In full", columns, rows),),
+    )
 
 
 def page(rule: Rule) -> dict[str, str]:

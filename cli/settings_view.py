@@ -20,7 +20,8 @@ def settings_document(loaded: LoadedSettings, *, origin: bool) -> Document:
     values = mask(loaded.settings.model_dump(mode="json"))
     rows = tuple(
         {"key": key, "value": _shown(value), "origin": _origin(key, loaded.origins)}
-        for key, value in _leaves(values))
+        for key, value in _leaves(values)
+    )
     columns = [Column("key", "Key"), Column("value", "Value")]
     if origin:
         columns.append(Column("origin", "Origin"))
@@ -28,8 +29,9 @@ def settings_document(loaded: LoadedSettings, *, origin: bool) -> Document:
     if origin:
         data["origins"] = {str(row["key"]): row["origin"] for row in rows}
     section = Section("settings", "Settings in force", tuple(columns), rows)
-    return Document("config", f"Settings from {_path(loaded) or 'the defaults'}", data,
-                    sections=(section,))
+    return Document(
+        "config", f"Settings from {_path(loaded) or 'the defaults'}", data, sections=(section,)
+    )
 
 
 def validity_document(loaded: LoadedSettings) -> Document:

@@ -74,11 +74,11 @@ def settings_text(answers: Answers) -> str:
 
 
 def _lines(answers: Answers) -> Iterator[str]:
-    yield "# Settings of runbill. Every block is optional; `runbill config schema` describes them all."
+    yield "# Settings of runbill; every block is optional. All keys: runbill config schema"
     yield "# Relative paths are relative to this file; ${NAME} reads the environment."
     yield f"ledger: {_quoted(answers.ledger)}   # or s3://bucket/prefix"
     yield f"currency: {answers.currency}   # of the prices below"
-    yield f"timezone: {_quoted(answers.timezone)}   # of nights and weekends; books close on UTC days"
+    yield f"timezone: {_quoted(answers.timezone)}   # of nights and weekends"
     yield ""
     yield from _cluster(answers)
     yield ""
@@ -97,7 +97,7 @@ def _cluster(answers: Answers) -> Iterator[str]:
         yield "# Without a cluster, node costs are not split to experiments."
         yield "# clusters:"
         yield "#   - name: train-a"
-        yield "#     kubernetes: {context: train-a}   # or {in_cluster: true} or {dump: objects.json}"
+        yield "#     kubernetes: {context: train-a}   # or {in_cluster: true}"
         yield '#     prometheus: {url: "http://prometheus:9090"}'
         return
     yield "clusters:"
@@ -109,7 +109,7 @@ def _cluster(answers: Answers) -> Iterator[str]:
     if answers.prometheus:
         yield f"    prometheus: {_flow({'url': answers.prometheus})}   # lives and GPU activity"
     else:
-        yield '    # prometheus: {url: "http://prometheus:9090"}   # would add lives and GPU activity'
+        yield '    # prometheus: {url: "http://prometheus:9090"}   # lives and GPU activity'
 
 
 def _billing(answers: Answers) -> Iterator[str]:
@@ -124,8 +124,9 @@ def _billing(answers: Answers) -> Iterator[str]:
 
 def _prices(answers: Answers) -> Iterator[str]:
     if answers.gpu_prices:
-        cards = ", ".join(f"{_quoted(model)}: {price:f}"
-                          for model, price in answers.gpu_prices.items())
+        cards = ", ".join(
+            f"{_quoted(model)}: {price:f}" for model, price in answers.gpu_prices.items()
+        )
         yield "# Price per card-hour, the host included, where no bill prices a node."
         yield f"prices: {{gpu: {{{cards}}}}}"
         return

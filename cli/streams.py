@@ -43,9 +43,13 @@ class _Bar:
         from rich.progress import Progress as Rich
 
         self.rich = Rich(
-            TextColumn("{task.description}", markup=False), BarColumn(bar_width=24),
-            MofNCompleteColumn(), TimeElapsedColumn(),
-            console=Console(stderr=True, markup=False), transient=True)
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=Console(stderr=True, markup=False),
+            transient=True,
+        )
         self.tasks: dict[str, object] = {}
         self.task = self.rich.add_task("", total=1, visible=False)
 
@@ -92,8 +96,9 @@ def emit(options: Globals, documents: Sequence[Document]) -> None:
         from cli.render.table import to_table
 
         width = _width() if sys.stdout.isatty() else None
-        text = to_table(documents, width=width, color=colored(options, sys.stdout),
-                        verbose=options.verbose > 0)
+        text = to_table(
+            documents, width=width, color=colored(options, sys.stdout), verbose=options.verbose > 0
+        )
     else:
         text = render(documents, options.output)
     sys.stdout.write(text)

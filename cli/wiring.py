@@ -82,8 +82,10 @@ def open_context(options: Globals, *, create: bool = False) -> Context:
     """
     loaded = load(options)
     if create and not sources(loaded):
-        raise SettingsError("the settings name no source: there is nothing to close",
-                            "add billing or clusters, or let runbill init look for them")
+        raise SettingsError(
+            "the settings name no source: there is nothing to close",
+            "add billing or clusters, or let runbill init look for them",
+        )
     return context_of(loaded, create=create)
 
 
@@ -124,8 +126,15 @@ def _cluster(cluster: Cluster, base: Path) -> list[Source]:
 
             return kubernetes.from_settings(cluster, base)
 
-        found.append(Source("kubernetes", f"kubernetes/{cluster.name}",
-                            cluster.kubernetes.required, True, build_kubernetes))
+        found.append(
+            Source(
+                "kubernetes",
+                f"kubernetes/{cluster.name}",
+                cluster.kubernetes.required,
+                True,
+                build_kubernetes,
+            )
+        )
     if cluster.prometheus:
 
         def build_prometheus() -> Collector:
@@ -133,8 +142,15 @@ def _cluster(cluster: Cluster, base: Path) -> list[Source]:
 
             return prometheus.from_settings(cluster, base)
 
-        found.append(Source("prometheus", f"prometheus/{cluster.name}",
-                            cluster.prometheus.required, True, build_prometheus))
+        found.append(
+            Source(
+                "prometheus",
+                f"prometheus/{cluster.name}",
+                cluster.prometheus.required,
+                True,
+                build_prometheus,
+            )
+        )
     return found
 
 
@@ -142,7 +158,10 @@ def _prices(loaded: LoadedSettings) -> Source:
     def build() -> Collector:
         from collector import prices
 
-        return prices.from_settings(loaded.settings)
+        found = prices.from_settings(loaded.settings)
+        if found is None:
+            raise SettingsError("the settings have no prices")
+        return found
 
     return Source("prices", "prices/settings", True, False, build)
 
@@ -157,8 +176,7 @@ def chosen(found: Sequence[Source], names: Sequence[str]) -> list[Source]:
         if not any(_fits(source, name) for source in found):
             known = ", ".join(source.name for source in found) or "none; add one to the settings"
             raise UsageError(f"no source {name!r}", f"the settings name: {known}")
-    return [source for source in found
-            if not names or any(_fits(source, name) for name in names)]
+    return [source for source in found if not names or any(_fits(source, name) for name in names)]
 
 
 def _fits(source: Source, pattern: str) -> bool:

@@ -35,8 +35,9 @@ def world_options(command: F) -> F:
         ("--experiments", int, "Experiments of the uniform load (default: 200)."),
     )
     for flag, kind, text in reversed(flags):
-        command = click.option(flag, type=kind, metavar="DATE" if flag == "--end" else None,
-                               help=text)(command)
+        command = click.option(
+            flag, type=kind, metavar="DATE" if flag == "--end" else None, help=text
+        )(command)
     return command
 
 
@@ -51,7 +52,8 @@ def options_of(size: Mapping[str, object]) -> WorldOptions:
 
     names = {"gpus": "gpus_per_node", "scale": "containers"}
     given: dict[str, Any] = {
-        names.get(name, name): value for name, value in size.items() if value is not None}
+        names.get(name, name): value for name, value in size.items() if value is not None
+    }
     if isinstance(end := given.get("end"), str):
         given["end"] = parse_day(end)
     return WorldOptions(**given)
@@ -64,8 +66,9 @@ def check_folder(folder: Path) -> None:
         UsageError: The folder holds files that are not ours.
     """
     if folder.exists() and any(folder.iterdir()) and not (folder / MARK).is_file():
-        raise UsageError(f"{folder} holds other files",
-                         "name a new or empty folder, or one of an earlier demo")
+        raise UsageError(
+            f"{folder} holds other files", "name a new or empty folder, or one of an earlier demo"
+        )
 
 
 def first_and_last(options: WorldOptions) -> tuple[date, date]:
@@ -103,8 +106,9 @@ def simulated_document(options: WorldOptions, folder: Path) -> Document:
     first, last = first_and_last(options)
     files = sorted(str(path.relative_to(folder)) for path in folder.iterdir())
     window = options.window
-    data = envelope("simulate", directory=str(folder), window=window.as_dict(), seed=options.seed,
-                    files=files)
+    data = envelope(
+        "simulate", directory=str(folder), window=window.as_dict(), seed=options.seed, files=files
+    )
     tiles = (Tile("Window", str(window)), Tile("Files", ", ".join(files)))
     after = f"Close it: runbill --config {folder / 'runbill.yaml'} run --window {first}..{last}"
     remarks = (after,) if (folder / "runbill.yaml").is_file() else ()

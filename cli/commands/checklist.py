@@ -12,8 +12,11 @@ from cli.streams import emit, progress
 @click.command()
 @day_option("Ask about the days up to this closed one")
 @window_option(None, "Closed days to ask about, each in turn (default: the last closed day)")
-@click.option("--fail-on", type=click.Choice(exits.SEVERITIES),
-              help="Exit with 1 if a finding is at least this severe.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(exits.SEVERITIES),
+    help="Exit with 1 if a finding is at least this severe.",
+)
 @global_command
 def command(options: Globals, day: str | None, window: str | None, fail_on: str | None) -> None:
     """Ask the waste questions of a closed day."""

@@ -29,5 +29,4 @@ def command(options: Globals, source: Sequence[str], day: str | None, window: st
         plan = plan_tasks(context, days, shown, source)
         outcomes = collect(context, plan, shown)
     emit(options, [collect_document(outcomes)])
-    click.get_current_context().exit(
-        exit_code(outcomes, context.loaded.settings.quarantine_limit))
+    click.get_current_context().exit(exit_code(outcomes, context.loaded.settings.quarantine_limit))

@@ -12,11 +12,15 @@ from cli.worldly import world_options
 
 
 @click.command()
-@click.argument("directory", type=click.Path(path_type=Path, file_okay=False),
-                default=Path("runbill-demo"), required=False)
+@click.argument(
+    "directory",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("runbill-demo"),
+    required=False,
+)
 @world_options
 @global_command
-def command(options: Globals, directory: Path, **size: object) -> None:
+def command(options: Globals, /, directory: Path, **size: object) -> None:
     """Simulate a cluster with a known truth into DIRECTORY, close its days and report them.
 
     Writes runbill.yaml, ledger/ and report.html there (default: ./runbill-demo), and compares the

@@ -9,8 +9,11 @@ from cli.streams import emit
 
 
 @click.command()
-@click.option("--identity", is_flag=True,
-              help="From the ledger: which identity rule named which pods, and their cost.")
+@click.option(
+    "--identity",
+    is_flag=True,
+    help="From the ledger: which identity rule named which pods, and their cost.",
+)
 @window_option("7d", "Days that --identity looks at")
 @global_command
 def command(options: Globals, identity: bool, window: str) -> None:

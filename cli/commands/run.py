@@ -12,8 +12,11 @@ from cli.streams import emit, progress
 @click.command()
 @day_option("Close this UTC day, like 2026-11-30")
 @window_option(None, "Close these days")
-@click.option("--fail-on", type=click.Choice(exits.SEVERITIES),
-              help="Exit with 1 if a finding is at least this severe.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(exits.SEVERITIES),
+    help="Exit with 1 if a finding is at least this severe.",
+)
 @global_command
 def command(options: Globals, day: str | None, window: str | None, fail_on: str | None) -> None:
     """Close a day: collect, attribute, check, report.

@@ -42,8 +42,11 @@ def _rows(document: Document) -> list[dict[str, str]]:
     section = document.sections[0]
     trailer = _trailer(document)
     return [
-        {column_name(column, document.currency): _cell(row.get(column.key), column)
-         for column in section.columns} | trailer
+        {
+            column_name(column, document.currency): _cell(row.get(column.key), column)
+            for column in section.columns
+        }
+        | trailer
         for row in section.rows
     ]
 
@@ -53,11 +56,20 @@ def _trailer(document: Document) -> dict[str, str]:
     window, coverage = document.data.get("window"), document.data.get("coverage")
     if not isinstance(window, Mapping):
         return {}
-    ratios = [entry["ratio"] for entry in coverage if isinstance(entry, Mapping)
-              and entry.get("ratio") is not None] if isinstance(coverage, list) else []
+    ratios = (
+        [
+            entry["ratio"]
+            for entry in coverage
+            if isinstance(entry, Mapping) and entry.get("ratio") is not None
+        ]
+        if isinstance(coverage, list)
+        else []
+    )
     values = (window.get("start"), window.get("end"), min(ratios, default=None))
-    return {name: "" if value is None else scalar(value)
-            for name, value in zip(_TRAILER, values, strict=True)}
+    return {
+        name: "" if value is None else scalar(value)
+        for name, value in zip(_TRAILER, values, strict=True)
+    }
 
 
 def _cell(value: Cell, column: Column) -> str:

@@ -13,10 +13,34 @@ from cli.render.text import cell, heading, visible
 if TYPE_CHECKING:
     from jinja2 import Template
 
-_PHASES = ("rollout", "reward", "reference", "update", "sync", "checkpoint", "evaluation", "data",
-           "serve", "wait", "unknown", "idle", "unattributed", "shared", "no phase")
-_TONES = {"finding": "bad", "failed": "bad", "high": "bad", "unknown": "warn", "gaps": "warn",
-          "medium": "warn", "clean": "good", "closed": "good", "low": "plain"}
+_PHASES = (
+    "rollout",
+    "reward",
+    "reference",
+    "update",
+    "sync",
+    "checkpoint",
+    "evaluation",
+    "data",
+    "serve",
+    "wait",
+    "unknown",
+    "idle",
+    "unattributed",
+    "shared",
+    "no phase",
+)
+_TONES = {
+    "finding": "bad",
+    "failed": "bad",
+    "high": "bad",
+    "unknown": "warn",
+    "gaps": "warn",
+    "medium": "warn",
+    "clean": "good",
+    "closed": "good",
+    "low": "plain",
+}
 _ROWS = 500  # a page stays under 1 MB; the machine formats hold every row
 
 
@@ -30,12 +54,15 @@ def _template() -> Template:
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
     environment.filters.update(
-        cell=cell, heading=heading, visible=visible, tone=_tone, segments=_segments)
+        cell=cell, heading=heading, visible=visible, tone=_tone, segments=_segments
+    )
     environment.globals["swatch"] = swatch
     return environment.from_string(
-        (files("cli.render") / "page.html.j2").read_text(encoding="utf-8"))
+        (files("cli.render") / "page.html.j2").read_text(encoding="utf-8")
+    )
 
 
 def _tone(value: Cell) -> str:
@@ -54,9 +81,13 @@ def _segments(bars: Bars, row: int) -> list[dict[str, str]]:
     for index, (name, value) in enumerate(zip(bars.series, bars.values[row], strict=True)):
         width = 1000 * value / longest
         if width > 0:
-            found.append({
-                "x": f"{left:.2f}", "width": f"{width:.2f}", "class": swatch(name, index),
-                "title": f"{name}: {value:,.2f} {bars.unit}"})
+            found.append(
+                {
+                    "x": f"{left:.2f}",
+                    "width": f"{width:.2f}",
+                    "class": swatch(name, index),
+                    "title": f"{name}: {value:,.2f} {bars.unit}",
+                }
+            )
         left += width
     return found
-

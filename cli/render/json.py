@@ -31,5 +31,6 @@ def _encode(value: object) -> str:
 
 def canonical(data: object) -> str:
     """JSON text of a ledger cell: sorted keys, no blanks."""
-    return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False,
-                      default=_encode)
+    return json.dumps(
+        data, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=_encode
+    )

@@ -8,8 +8,10 @@ from cli.document import Document, Section
 from cli.render.text import cell, heading, visible
 
 LIMIT = 65_000  # forges refuse comments of 65,536 characters
-_SPECIAL = str.maketrans({char: f"\\{char}" for char in "\\`*_[]|~#"} | {
-    "<": "&lt;", ">": "&gt;", "&": "&amp;", "@": "&#64;", "\n": " "})
+_SPECIAL = str.maketrans(
+    {char: f"\\{char}" for char in "\\`*_[]|~#"}
+    | {"<": "&lt;", ">": "&gt;", "&": "&amp;", "@": "&#64;", "\n": " "}
+)
 _SHOWN_ROWS = 15
 
 
@@ -33,7 +35,7 @@ def _lines(document: Document) -> Iterator[str]:
     yield f"## {escape(document.title)}\n"
     for tile in document.tiles:
         detail = f" ({escape(tile.detail)})" if tile.detail else ""
-        yield f"- **{escape(tile.label)}**: {escape(tile.value)}{detail}"
+        yield f"- **{escape(tile.label)}**: {escape(tile.figure)}{detail}"
     for section in document.sections:
         yield f"\n### {escape(section.title)}\n"
         yield from _section(section, document.currency)
@@ -47,11 +49,16 @@ def _section(section: Section, currency: str | None) -> Iterator[str]:
         return
     head = [
         "| " + " | ".join(escape(heading(column, currency)) for column in section.columns) + " |",
-        "|" + "|".join(" --- " if column.kind == "text" else " ---: "
-                       for column in section.columns) + "|",
+        "|"
+        + "|".join(" --- " if column.kind == "text" else " ---: " for column in section.columns)
+        + "|",
     ]
-    rows = ["| " + " | ".join(escape(cell(row.get(column.key), column))
-                              for column in section.columns) + " |" for row in section.rows]
+    rows = [
+        "| "
+        + " | ".join(escape(cell(row.get(column.key), column)) for column in section.columns)
+        + " |"
+        for row in section.rows
+    ]
     yield from head
     yield from rows[:_SHOWN_ROWS]
     if rows[_SHOWN_ROWS:]:

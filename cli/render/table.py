@@ -9,9 +9,15 @@ from cli.document import Cell, Document, Section, Tile
 from cli.render.text import DASH, cell, heading, visible
 
 _TONES = {
-    "finding": "red", "failed": "red", "high": "red",
-    "unknown": "yellow", "gaps": "yellow", "medium": "yellow",
-    "clean": "green", "closed": "green", "yes": "green",
+    "finding": "red",
+    "failed": "red",
+    "high": "red",
+    "unknown": "yellow",
+    "gaps": "yellow",
+    "medium": "yellow",
+    "clean": "green",
+    "closed": "green",
+    "yes": "green",
 }
 
 
@@ -31,7 +37,8 @@ def to_table(
         verbose: Whether to show the sections that are not brief.
     """
     if width is None and not color:
-        return "\n".join(line for document in documents for line in _plain(document, verbose)) + "\n"
+        lines = [line for document in documents for line in _plain(document, verbose)]
+        return "\n".join(lines) + "\n"
     return _rich(documents, width, color, verbose)
 
 
@@ -41,8 +48,9 @@ def _shown(document: Document, verbose: bool) -> list[Section]:
 
 def _grid(section: Section, currency: str | None) -> tuple[list[str], list[list[str]]]:
     titles = [heading(column, currency) for column in section.columns]
-    return titles, [[cell(row.get(column.key), column) for column in section.columns]
-                    for row in section.rows]
+    return titles, [
+        [cell(row.get(column.key), column) for column in section.columns] for row in section.rows
+    ]
 
 
 def _plain(document: Document, verbose: bool) -> Iterator[str]:
@@ -52,7 +60,7 @@ def _plain(document: Document, verbose: bool) -> Iterator[str]:
     size = _label_width(document)
     for tile in document.tiles:
         detail = f"  {visible(tile.detail)}" if tile.detail else ""
-        yield f"  {visible(tile.label):<{size}}  {visible(tile.value)}{detail}"
+        yield f"  {visible(tile.label):<{size}}  {visible(tile.figure)}{detail}"
     for section in _shown(document, verbose):
         yield ""
         yield visible(section.title)
@@ -60,16 +68,21 @@ def _plain(document: Document, verbose: bool) -> Iterator[str]:
             yield f"  {visible(section.empty)}"
             continue
         if section.key == "findings":
-            yield from (f"  {line}" for row in section.rows
-                        for line in card(row, section, document.currency))
+            yield from (
+                f"  {line}"
+                for row in section.rows
+                for line in card(row, section, document.currency)
+            )
             continue
         titles, rows = _grid(section, document.currency)
         widths = [max(map(cell_len, cells)) for cells in zip(titles, *rows, strict=True)]
         for cells in (titles, *rows):
             padded = [
-                text + " " * (size - cell_len(text)) if column.kind == "text"
+                text + " " * (size - cell_len(text))
+                if column.kind == "text"
                 else " " * (size - cell_len(text)) + text
-                for text, size, column in zip(cells, widths, section.columns, strict=True)]
+                for text, size, column in zip(cells, widths, section.columns, strict=True)
+            ]
             yield "  " + "  ".join(padded).rstrip()
         if section.note:
             yield f"  {visible(section.note)}"
@@ -78,17 +91,22 @@ def _plain(document: Document, verbose: bool) -> Iterator[str]:
         yield from map(visible, document.remarks)
 
 
-def _rich(
-    documents: Sequence[Document], width: int | None, color: bool, verbose: bool
-) -> str:
+def _rich(documents: Sequence[Document], width: int | None, color: bool, verbose: bool) -> str:
     from rich.console import Console
     from rich.text import Text
 
     out = io.StringIO()
     console = Console(
-        file=out, width=width or 10_000, force_terminal=color, no_color=not color,
-        color_system="standard" if color else None, markup=False, highlight=False, emoji=False,
-        legacy_windows=False)
+        file=out,
+        width=width or 10_000,
+        force_terminal=color,
+        no_color=not color,
+        color_system="standard" if color else None,
+        markup=False,
+        highlight=False,
+        emoji=False,
+        legacy_windows=False,
+    )
     for document in documents:
         console.print(Text(visible(document.title), style="bold"))
         size = _label_width(document)
@@ -118,10 +136,12 @@ def card(row: Mapping[str, Cell], section: Section, currency: str | None) -> Ite
 
     yield f"{shown('severity').upper()}  {shown('title')}  [{shown('status')}]"
     skipped = ("severity", "title", "status", "remedy")
-    facts = [f"{column.title.lower()} {cell(row[column.key], column)}"
-             + (f" {currency}" if column.kind == "money" else "")
-             for column in section.columns
-             if column.key not in skipped and row.get(column.key) is not None]
+    facts = [
+        f"{column.title.lower()} {cell(row[column.key], column)}"
+        + (f" {currency}" if column.kind == "money" else "")
+        for column in section.columns
+        if column.key not in skipped and row.get(column.key) is not None
+    ]
     yield f"  {', '.join(facts)}"
     yield f"  → {shown('remedy')}"
     commands = row.get("commands")
@@ -135,8 +155,9 @@ def _tile(tile: Tile, size: int) -> object:
     styles = {"good": "green", "bad": "red", "warn": "yellow", "plain": ""}
     return Text.assemble(
         (f"  {visible(tile.label):<{size}}  ", "dim"),
-        (visible(tile.value), f"bold {styles[tile.tone]}".strip()),
-        (f"  {visible(tile.detail)}" if tile.detail else "", "dim"))
+        (visible(tile.figure), f"bold {styles[tile.tone]}".strip()),
+        (f"  {visible(tile.detail)}" if tile.detail else "", "dim"),
+    )
 
 
 def _print_section(console: object, section: Section, currency: str | None) -> None:
@@ -160,14 +181,20 @@ def _print_section(console: object, section: Section, currency: str | None) -> N
     table = Table(box=box.SIMPLE_HEAD, pad_edge=True, show_edge=False, header_style="dim")
     titles, rows = _grid(section, currency)
     for title, column in zip(titles, section.columns, strict=True):
-        table.add_column(Text(title), overflow="fold",
-                         justify="left" if column.kind == "text" else "right",
-                         no_wrap=column.kind != "text")
+        table.add_column(
+            Text(title),
+            overflow="fold",
+            justify="left" if column.kind == "text" else "right",
+            no_wrap=column.kind != "text",
+        )
     for row, cells in zip(section.rows, rows, strict=True):
         tone = _TONES.get(str(row.get(section.tone))) if section.tone else None
-        table.add_row(*(
-            Text(text, style=tone if tone and column.key == section.tone else "")
-            for text, column in zip(cells, section.columns, strict=True)))
+        table.add_row(
+            *(
+                Text(text, style=tone if tone and column.key == section.tone else "")
+                for text, column in zip(cells, section.columns, strict=True)
+            )
+        )
     console.print(table)
     if section.note:
         console.print(Text(f"  {visible(section.note)}", style="dim"))

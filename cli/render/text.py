@@ -19,7 +19,8 @@ def visible(text: str) -> str:
         return text
     return "".join(
         char if char.isprintable() else char.encode("unicode_escape").decode()
-        for char in unicodedata.normalize("NFC", text))
+        for char in unicodedata.normalize("NFC", text)
+    )
 
 
 def money(value: Decimal) -> str:

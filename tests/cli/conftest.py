@@ -47,8 +47,13 @@ def program(tmp_path: Path) -> Program:
 
     def call(*args: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "cli", *map(str, args)], cwd=tmp_path, text=True,
-            capture_output=True, timeout=120, check=False,
-            env={**os.environ, "PYTHONPATH": str(ROOT), **environment})
+            [sys.executable, "-m", "cli", *map(str, args)],
+            cwd=tmp_path,
+            text=True,
+            capture_output=True,
+            timeout=120,
+            check=False,
+            env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        )
 
     return call

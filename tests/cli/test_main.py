@@ -21,19 +21,43 @@ ROOT = Path(cli.__path__[0]).parent
 Invoke = Callable[..., Result]
 Program = Callable[..., "subprocess.CompletedProcess[str]"]
 
-HEAVY = ("polars", "deltalake", "boto3", "botocore", "kubernetes", "pydantic", "pydantic_settings",
-         "rich", "jinja2", "yaml", "requests", "prometheus_api_client", "importlib.metadata")
+HEAVY = (
+    "polars",
+    "deltalake",
+    "boto3",
+    "botocore",
+    "kubernetes",
+    "pydantic",
+    "pydantic_settings",
+    "rich",
+    "jinja2",
+    "yaml",
+    "requests",
+    "prometheus_api_client",
+    "importlib.metadata",
+)
 
 
-@pytest.mark.parametrize("args", [["--help"], ["run", "--help"], ["query", "-h"], ["demo", "-h"],
-                                  ["config", "--help"], ["ledger", "schema", "--help"]])
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["--help"],
+        ["run", "--help"],
+        ["query", "-h"],
+        ["demo", "-h"],
+        ["config", "--help"],
+        ["ledger", "schema", "--help"],
+    ],
+)
 def test_help_loads_nothing_heavy(args: list[str]) -> None:
     code = (
         "import sys\nfrom cli.main import main\n"
         f"try:\n    main({args!r}, prog_name='runbill')\nexcept SystemExit as e:\n"
-        f"    print(e.code, [m for m in {HEAVY!r} if m in sys.modules], file=sys.stderr)\n")
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
-                          cwd=ROOT)
+        f"    print(e.code, [m for m in {HEAVY!r} if m in sys.modules], file=sys.stderr)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+    )
     assert done.stderr.strip() == "0 []"
     assert done.stdout.startswith("Usage: runbill")
 
@@ -58,9 +82,18 @@ def test_version(invoke: Invoke) -> None:
     assert found.stdout == f"runbill {importlib.metadata.version('runbill')}\n"
 
 
-@pytest.mark.parametrize("args", [
-    ["bogus"], ["--bogus"], ["run", "--bogus"], ["-o", "yaml", "config", "show"],
-    ["--out-file", "report.pdf", "config", "show"], ["config"], []])
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["bogus"],
+        ["--bogus"],
+        ["run", "--bogus"],
+        ["-o", "yaml", "config", "show"],
+        ["--out-file", "report.pdf", "config", "show"],
+        ["config"],
+        [],
+    ],
+)
 def test_a_wrong_command_line_is_exit_code_2(invoke: Invoke, args: list[str]) -> None:
     found = invoke(*args)
     assert found.exit_code == 2
@@ -82,8 +115,9 @@ def test_global_options_stand_before_and_after_the_command(
 
 
 def test_the_later_option_wins_and_files_add_up(invoke: Invoke, tmp_path: Path) -> None:
-    found = invoke("-o", "csv", "--out-file", "a.json", "rules", "list", "-o", "json",
-                   "--out-file", "b.md")
+    found = invoke(
+        "-o", "csv", "--out-file", "a.json", "rules", "list", "-o", "json", "--out-file", "b.md"
+    )
     assert json.loads(found.stdout)["kind"] == "rules"
     assert json.loads((tmp_path / "a.json").read_text()) == json.loads(found.stdout)
     assert (tmp_path / "b.md").read_text().startswith("<!-- runbill:rules -->")
@@ -108,8 +142,17 @@ def test_a_bad_window_is_one_line_with_a_hint(invoke: Invoke, window: str) -> No
     assert "Traceback" not in found.stderr
 
 
-@pytest.mark.parametrize("args", [["query"], ["report"], ["checklist"], ["attribute"],
-                                  ["ledger", "history"], ["doctor", "--identity"]])
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["query"],
+        ["report"],
+        ["checklist"],
+        ["attribute"],
+        ["ledger", "history"],
+        ["doctor", "--identity"],
+    ],
+)
 def test_a_missing_ledger_says_how_to_make_one(invoke: Invoke, args: list[str]) -> None:
     found = invoke(*args)
     assert found.exit_code == 2
@@ -152,10 +195,16 @@ def test_ctrl_c_ends_the_process_with_130(tmp_path: Path) -> None:
     code = (
         "import signal, sys, cli.rules_view\nfrom cli.main import main\n"
         "def wait():\n    print('ready', flush=True)\n    signal.pause()\n"
-        "cli.rules_view.rules_document = wait\nmain(['rules', 'list'])\n")
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True,
-                          stderr=subprocess.PIPE, cwd=tmp_path,
-                          env={**os.environ, "PYTHONPATH": str(ROOT)}) as process:
+        "cli.rules_view.rules_document = wait\nmain(['rules', 'list'])\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        text=True,
+        stderr=subprocess.PIPE,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    ) as process:
         assert process.stdout
         assert process.stdout.readline() == "ready\n"
         process.send_signal(signal.SIGINT)
@@ -165,9 +214,13 @@ def test_ctrl_c_ends_the_process_with_130(tmp_path: Path) -> None:
 
 
 def test_a_broken_pipe_is_quiet(tmp_path: Path) -> None:
-    with subprocess.Popen([sys.executable, "-m", "cli", "config", "schema"], cwd=tmp_path,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          env={**os.environ, "PYTHONPATH": str(ROOT)}) as process:
+    with subprocess.Popen(
+        [sys.executable, "-m", "cli", "config", "schema"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    ) as process:
         assert process.stdout
         assert process.stderr
         process.stdout.close()
@@ -175,13 +228,20 @@ def test_a_broken_pipe_is_quiet(tmp_path: Path) -> None:
     assert process.returncode == 141
 
 
-@pytest.mark.parametrize(("environment", "args", "expected"), [
-    ({}, [], False), ({"FORCE_COLOR": "1"}, [], True),
-    ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, [], False), ({}, ["--color", "always"], True),
-    ({"NO_COLOR": "1"}, ["--color", "always"], True),
-    ({"FORCE_COLOR": "1"}, ["--color", "never"], False)])
-def test_colour(program: Program, environment: dict[str, str], args: list[str],
-                expected: bool) -> None:
+@pytest.mark.parametrize(
+    ("environment", "args", "expected"),
+    [
+        ({}, [], False),
+        ({"FORCE_COLOR": "1"}, [], True),
+        ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, [], False),
+        ({}, ["--color", "always"], True),
+        ({"NO_COLOR": "1"}, ["--color", "always"], True),
+        ({"FORCE_COLOR": "1"}, ["--color", "never"], False),
+    ],
+)
+def test_colour(
+    program: Program, environment: dict[str, str], args: list[str], expected: bool
+) -> None:
     found = program("rules", "list", *args, **environment)
     assert found.returncode == 0
     assert ("\x1b[" in found.stdout) is expected

@@ -8,7 +8,6 @@ import re
 from datetime import date
 from decimal import Decimal
 from html.parser import HTMLParser
-from typing import Any
 
 import pytest
 
@@ -20,32 +19,84 @@ from cli.render.text import money, percent, visible
 
 LONG = "x" * 3000
 HOSTILE = [
-    "[/rank0]", "[bold]gone[/bold]", "<script>alert(1)</script>", "</style></title>",
-    "=cmd|' /C calc'!A0", "@SUM(1+1)", "+1", "-1", "a\nb", "tab\tcell", "\x1b[31mred", "\x9b2J",
-    "back`tick", "pipe|pipe", "a & b", '"quoted"', "\u202ereversed", "name,with,commas", "é—漢字",
-    "<!-- x -->", "{{ 7*7 }}", LONG,
+    "[/rank0]",
+    "[bold]gone[/bold]",
+    "<script>alert(1)</script>",
+    "</style></title>",
+    "=cmd|' /C calc'!A0",
+    "@SUM(1+1)",
+    "+1",
+    "-1",
+    "a\nb",
+    "tab\tcell",
+    "\x1b[31mred",
+    "\x9b2J",
+    "back`tick",
+    "pipe|pipe",
+    "a & b",
+    '"quoted"',
+    "\u202ereversed",
+    "name,with,commas",
+    "é—漢字",
+    "<!-- x -->",
+    "{{ 7*7 }}",
+    LONG,
 ]
 
 
-def document(names: list[str], currency: str = "USD", **extra: Any) -> Document:
-    rows = tuple({"experiment": name, "cost": Decimal("1234.5"), "share": 0.5, "reason": name}
-                 for name in names)
-    columns = (Column("experiment", "Experiment"), Column("cost", "Cost", "money"),
-               Column("share", "Share", "ratio"), Column("reason", "Why"))
+def document(names: list[str], currency: str = "USD") -> Document:
+    rows = tuple(
+        {"experiment": name, "cost": Decimal("1234.5"), "share": 0.5, "reason": name}
+        for name in names
+    )
+    columns = (
+        Column("experiment", "Experiment"),
+        Column("cost", "Cost", "money"),
+        Column("share", "Share", "ratio"),
+        Column("reason", "Why"),
+    )
     window = {"start": "2026-11-30T00:00:00Z", "end": "2026-12-01T00:00:00Z"}
-    data = envelope("query", window=window, rows=[dict(row) for row in rows],
-                    coverage=[{"source": "b", "ratio": 0.5, "gaps": []}])
-    section = Section("rows", "Rows", columns, rows, tone="reason",
-                      bars=Bars("By", ("rollout",), tuple((1.0,) for _ in rows), currency))
-    finding_columns = (Column("severity", "Severity"), Column("title", "Finding"),
-                       Column("status", "Status"), Column("remedy", "Remedy"),
-                       Column("owner", "Owner"))
-    findings = tuple({"severity": "high", "title": name, "status": "new", "owner": name,
-                      "remedy": name, "commands": [name]} for name in names)
-    return Document("query", names[0] if names else "empty", data, (Tile("Window", "w", names[0] if
-                    names else ""), Tile("Label", "value")),
-                    (section, Section("findings", "Findings", finding_columns, findings)),
-                    currency, **extra)
+    data = envelope(
+        "query",
+        window=window,
+        rows=[dict(row) for row in rows],
+        coverage=[{"source": "b", "ratio": 0.5, "gaps": []}],
+    )
+    section = Section(
+        "rows",
+        "Rows",
+        columns,
+        rows,
+        tone="reason",
+        bars=Bars("By", ("rollout",), tuple((1.0,) for _ in rows), currency),
+    )
+    finding_columns = (
+        Column("severity", "Severity"),
+        Column("title", "Finding"),
+        Column("status", "Status"),
+        Column("remedy", "Remedy"),
+        Column("owner", "Owner"),
+    )
+    findings = tuple(
+        {
+            "severity": "high",
+            "title": name,
+            "status": "new",
+            "owner": name,
+            "remedy": name,
+            "commands": [name],
+            "guardrail": name,
+        }
+        for name in names
+    )
+    return Document(
+        "query",
+        names[0] if names else "empty",
+        data,
+        (Tile("Window", "w", names[0] if names else ""), Tile("Label", "value")),
+        (section, Section("findings", "Findings", finding_columns, findings)),
+        currency,
+    )
 
 
 class _Page(HTMLParser):
@@ -92,8 +143,9 @@ def test_csv_holds_one_record_per_row_and_no_formula() -> None:
 
 def test_csv_leaves_negative_numbers_alone() -> None:
     row = {"cost": Decimal("-3.5"), "n": -2}
-    section = Section("rows", "Rows", (Column("cost", "C", "money"), Column("n", "N", "number")),
-                      (row,))
+    section = Section(
+        "rows", "Rows", (Column("cost", "C", "money"), Column("n", "N", "number")), (row,)
+    )
     text = render([Document("query", "t", envelope("query"), (), (section,), "USD")], "csv")
     assert text == "cost_usd,n\n-3.5,-2\n"
 
@@ -102,7 +154,9 @@ def test_csv_of_two_currencies_has_a_column_for_each() -> None:
     text = render([document(["a"]), document(["b"], "EUR")], "csv")
     records = list(csv.DictReader(io.StringIO(text)))
     assert [(record["cost_usd"], record["cost_eur"]) for record in records] == [
-        ("1234.5", ""), ("", "1234.5")]
+        ("1234.5", ""),
+        ("", "1234.5"),
+    ]
 
 
 def test_markdown_starts_with_a_marker_and_keeps_its_tables_whole() -> None:
@@ -207,15 +261,23 @@ def test_unknown_values_are_no_zeros() -> None:
 
 @pytest.mark.parametrize(
     ("value", "shown"),
-    [("0", "0.00"), ("1234567.891", "1,234,567.89"), ("-5", "-5.00"),
-     ("0.000000000001", "0.000000000001"), ("0.005", "0.005"), ("1E+3", "1,000.00")])
+    [
+        ("0", "0.00"),
+        ("1234567.891", "1,234,567.89"),
+        ("-5", "-5.00"),
+        ("0.000000000001", "0.000000000001"),
+        ("0.005", "0.005"),
+        ("1E+3", "1,000.00"),
+    ],
+)
 def test_money(value: str, shown: str) -> None:
     assert money(Decimal(value)) == shown
 
 
 @pytest.mark.parametrize(
     ("ratio", "shown"),
-    [(1.0, "100.0 %"), (0.99999, "<100 %"), (0.0, "0.0 %"), (0.00001, ">0 %"), (0.123, "12.3 %")])
+    [(1.0, "100.0 %"), (0.99999, "<100 %"), (0.0, "0.0 %"), (0.00001, ">0 %"), (0.123, "12.3 %")],
+)
 def test_percent_never_claims_all_or_nothing(ratio: float, shown: str) -> None:
     assert percent(ratio) == shown
 
