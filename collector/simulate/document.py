@@ -18,9 +18,9 @@ def truth_document(world: World, truth: Truth) -> Json:
     """All figures, per day and in total.
 
     ``nodes`` lists experiment × phase × node, ``lines`` what an experiment pays beside nodes (by
-    service), ``idle`` and ``unattributed`` (by reason, and node or service) what no experiment pays;
-    the four add up to ``cost`` and ``billed``. ``cost`` is effective, ``billed`` what the invoice
-    says, both as texts with 12 decimals.
+    service), ``idle`` and ``unattributed`` (by reason, and node or service) what no experiment
+    pays; the four add up to ``cost`` (effective) and ``billed`` (what the invoice says), texts
+    with 12 decimals.
     ``targets`` sums it all per experiment and special target; a figure with ``exact: false`` may be
     off by ``stated_error``, because a pod of it fits between two scrapes.
     """
@@ -88,9 +88,7 @@ def _figures(rows: Mapping[Key, Amount]) -> Json:
         "nodes": _grouped(
             rows, lambda key: theirs(key) and key.node is not None, "target", "phase", "node"
         ),
-        "lines": _grouped(
-            rows, lambda key: theirs(key) and key.node is None, "target", "service"
-        ),
+        "lines": _grouped(rows, lambda key: theirs(key) and key.node is None, "target", "service"),
         "idle": _grouped(rows, lambda key: key.target == IDLE, "node"),
         "unattributed": _grouped(
             rows, lambda key: key.target == UNATTRIBUTED, "reason", "node", "service"

@@ -19,8 +19,12 @@ from ledger.errors import UsageError
 END = date(2026, 11, 30)
 
 worlds = st.builds(
-    WorldOptions, seed=st.integers(0, 2**32), days=st.integers(1, 9), nodes=st.integers(3, 9),
-    gpus_per_node=st.integers(1, 8), interval=st.sampled_from([30, 60, 300]),
+    WorldOptions,
+    seed=st.integers(0, 2**32),
+    days=st.integers(1, 9),
+    nodes=st.integers(3, 9),
+    gpus_per_node=st.integers(1, 8),
+    interval=st.sampled_from([30, 60, 300]),
     end=st.dates(date(2024, 1, 5), date(2026, 12, 31)),
     timezone=st.sampled_from(["Asia/Shanghai", "UTC", "America/New_York", "Asia/Kolkata"]),
 )
@@ -34,8 +38,9 @@ def world() -> World:
 def gpu_hours_held(world: World, pool: str) -> Iterator[tuple[str, int, int]]:
     """Node, start and end (ms) of each pod with cards on the nodes of a pool."""
     names = {node.name for node in world.nodes if node.pool == pool}
-    yield from ((pod.node, pod.bound, pod.finished) for pod in world.pods
-                if pod.gpus and pod.node in names)
+    yield from (
+        (pod.node, pod.bound, pod.finished) for pod in world.pods if pod.gpus and pod.node in names
+    )
 
 
 @settings(max_examples=40, deadline=None)
@@ -57,8 +62,11 @@ def test_cards_are_never_given_twice(options: WorldOptions) -> None:
 @given(options=worlds)
 def test_every_situation_is_in_every_world(options: WorldOptions) -> None:
     world = simulate(options)
-    inside = [pod for pod in world.pods
-              if options.start_ms <= pod.bound and pod.finished <= options.end_ms]
+    inside = [
+        pod
+        for pod in world.pods
+        if options.start_ms <= pod.bound and pod.finished <= options.end_ms
+    ]
     named = {pod.name: pod for pod in inside}
     held = named["sweep-0"]
     assert held.started - held.bound >= 30 * MINUTE
@@ -71,10 +79,19 @@ def test_every_situation_is_in_every_world(options: WorldOptions) -> None:
     assert sum(not pod.in_api for pod in inside) == 3
     assert any(pod.experiment is None and pod.gpus and not pod.owners for pod in inside)
     assert {pod.node for pod in world.pods}.isdisjoint(
-        {node.name for node in world.nodes if node.pool == "spare"})
+        {node.name for node in world.nodes if node.pool == "spare"}
+    )
     kinds = {owner.kind for pod in world.pods for owner in pod.owners}
-    assert kinds == {"RayCluster", "RayJob", "PyTorchJob", "Job", "JobSet", "DaemonSet",
-                     "ReplicaSet", "Deployment"}
+    assert kinds == {
+        "RayCluster",
+        "RayJob",
+        "PyTorchJob",
+        "Job",
+        "JobSet",
+        "DaemonSet",
+        "ReplicaSet",
+        "Deployment",
+    }
 
 
 @settings(max_examples=20, deadline=None)
@@ -133,10 +150,18 @@ def test_the_uniform_load_has_the_size_that_was_asked_for() -> None:
     assert len({pod.uid for pod in world.pods}) == 300
 
 
-@pytest.mark.parametrize("wrong", [
-    {"days": 0}, {"nodes": 2}, {"gpus_per_node": 0}, {"interval": 7}, {"interval": 400},
-    {"containers": 0}, {"outage_hours": 13},
-])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"days": 0},
+        {"nodes": 2},
+        {"gpus_per_node": 0},
+        {"interval": 7},
+        {"interval": 400},
+        {"containers": 0},
+        {"outage_hours": 13},
+    ],
+)
 def test_a_size_out_of_range_is_refused(wrong: dict[str, int]) -> None:
     with pytest.raises(UsageError, match=next(iter(wrong))):
         WorldOptions(end=END, **wrong)  # type: ignore[arg-type]  # all of them are integers
