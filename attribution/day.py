@@ -58,7 +58,7 @@ def attribute_day(facts: DayFacts, settings: Settings) -> DayCosts:
     lives, who = _who(pod_lives(facts, seen), settings)
     held = held_amounts(lives, facts.usage)
     lines = bill_lines(facts.charges, facts.start, facts.end)
-    up_by_hour = up_hours(up)
+    up_by_hour = up_hours(up, seen)
     line_hours = match_lines(_splittable(lines), facts.nodes, up_by_hour)
     hours = _hours(facts, settings, seen, up_by_hour, held, lines, line_hours)
     held = held.join(hours.select("nh", *NODE_HOUR), on=list(NODE_HOUR))

@@ -54,18 +54,18 @@ def estimate(hours: pl.DataFrame, prices: pl.DataFrame) -> Estimates:
     for resource in ("node", "gpu", "vcpu", "gib"):
         rated = rated.join(_best(hours, book, resource), on="nh", how="left")
     carded = pl.col("gpus").fill_null(0) > 0
-    by_size = worth(pl.col("cpu_millicores") * pl.col("up"), pl.col("vcpu"), 1000) + worth(
-        pl.col("memory_kib") * pl.col("up"), pl.col("gib"), KIB_PER_GIB
+    by_size = worth(pl.col("cpu_millicores") * pl.col("up"), pl.col("rate_vcpu"), 1000) + worth(
+        pl.col("memory_kib") * pl.col("up"), pl.col("rate_gib"), KIB_PER_GIB
     )
-    by_card = worth(pl.col("gpus") * pl.col("up"), pl.col("gpu"), 1)
+    by_card = worth(pl.col("gpus") * pl.col("up"), pl.col("rate_gpu"), 1)
     rated = rated.with_columns(
-        pl.when(pl.col("node").is_not_null())
-        .then(worth(pl.col("up"), pl.col("node"), 1))
+        pl.when(pl.col("rate_node").is_not_null())
+        .then(worth(pl.col("up"), pl.col("rate_node"), 1))
         .when(carded)
         .then(by_card)
         .otherwise(by_size)
         .alias("units"),
-        pl.when(pl.col("node").is_not_null())
+        pl.when(pl.col("rate_node").is_not_null())
         .then("currency_node")
         .when(carded)
         .then("currency_gpu")
@@ -105,7 +105,7 @@ def _book(prices: pl.DataFrame) -> pl.DataFrame:
 
 
 def _best(hours: pl.DataFrame, book: pl.DataFrame, resource: str) -> pl.DataFrame:
-    """``nh``, the rate (named by the resource) and its currency, where exactly one is best."""
+    """``nh``, the rate of the resource and its currency, where exactly one is best."""
     kinds = hours.select(*_KEYS, "gpu_model").unique().with_row_index("kind")
     pairs = kinds.join(book.filter(pl.col("resource") == resource), how="cross")
     fits = [
@@ -125,7 +125,7 @@ def _best(hours: pl.DataFrame, book: pl.DataFrame, resource: str) -> pl.DataFram
     ).filter(pl.col("hour").is_between(pl.col("from"), pl.col("until"), closed="left"))
     top = valid.filter(pl.col("score") == pl.col("score").max().over("nh"))
     single = top.select("nh", "rate", "currency").unique().filter(pl.len().over("nh") == 1)
-    return single.rename({"rate": resource, "currency": f"currency_{resource}"})
+    return single.rename({"rate": f"rate_{resource}", "currency": f"currency_{resource}"})
 
 
 def _lines(priced: pl.DataFrame) -> pl.DataFrame:

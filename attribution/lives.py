@@ -88,15 +88,22 @@ def pod_lives(facts: DayFacts, seen: pl.DataFrame) -> pl.DataFrame:
     told = flatten(rows.filter(pl.col("interval").is_null()), POD)
     spans = ["cluster", "uid", "node", "state", "start", "end", "confidence"]
     moved = _with_confidence(_moved_edges(sampled, told, facts), facts).select(spans)
-    doubt = pl.col("cluster").is_in(
-        rows.filter(pl.col("interval").is_not_null())["cluster"].unique().implode()
-    )
+    doubt = pl.col("cluster").is_in(_sampled_clusters(facts).implode())
     alone = told.join(sampled, on=list(POD), how="anti").with_columns(
         pl.when(doubt).then(pl.lit("low")).otherwise(pl.lit("high")).alias("confidence")
     )
     lives = pl.concat([moved, alone.select(spans)])
     lives = intersect(lives, _attributes(sampled, told), POD)
     return intersect(lives, seen, ["cluster"]).sort(*POD, "start")
+
+
+def _sampled_clusters(facts: DayFacts) -> pl.Series:
+    """Clusters that any samples speak of."""
+    rows = pl.concat(
+        frame.filter(pl.col("interval_seconds").is_not_null()).select("cluster")
+        for frame in (facts.nodes, facts.workloads)
+    )
+    return rows["cluster"].unique()
 
 
 def _ms(name: str) -> pl.Expr:

@@ -7,10 +7,15 @@ import polars as pl
 from attribution.identity import label
 from attribution.phases import glob_regex
 from attribution.ratio import HOUR
-from attribution.spans import by_hour, union
+from attribution.spans import by_hour, intersect, union
 from ledger.settings import Settings
 
 NODE_HOUR = ("cluster", "node", "hour")
+POD = ("cluster", "uid")
+SLOT = 900_000
+"""Length of a slot of ``usage`` in milliseconds."""
+
+_METERS = ["cpu_usage", "memory_working_set", "gpu_activity"]
 _FACTS = (
     "provider_id",
     "instance_type",
@@ -24,10 +29,20 @@ _FACTS = (
 )
 
 
-def up_hours(up: pl.DataFrame) -> pl.DataFrame:
-    """``cluster, node, hour, up``: milliseconds that each node was up by any source."""
-    spans = by_hour(union(up, ["cluster", "node"]))
-    return spans.group_by(NODE_HOUR).agg(pl.col("ms").sum().alias("up"))
+def up_hours(up: pl.DataFrame, seen: pl.DataFrame) -> pl.DataFrame:
+    """How long each node was up by any source, and how much of that while its cluster was seen.
+
+    Returns:
+        ``cluster, node, hour, up, up_seen`` in milliseconds.
+    """
+    spans = union(up, ["cluster", "node"])
+    watched = (
+        by_hour(intersect(spans, seen, ["cluster"]))
+        .group_by(NODE_HOUR)
+        .agg(pl.col("ms").sum().alias("up_seen"))
+    )
+    hours = by_hour(spans).group_by(NODE_HOUR).agg(pl.col("ms").sum().alias("up"))
+    return hours.join(watched, on=list(NODE_HOUR), how="left")
 
 
 def node_hours(
@@ -40,7 +55,7 @@ def node_hours(
 
     Args:
         nodes: Rows of ``nodes``.
-        keys: ``cluster, node, hour, up, paid`` (``up`` and ``paid`` may be null).
+        keys: ``cluster, node, hour, up, up_seen, paid`` (all but the key may be null).
         seen: When each cluster was seen.
         settings: ``node_pools``.
 
@@ -66,7 +81,9 @@ def node_hours(
         hours.with_columns(
             up.alias("up"),
             paid.alias("paid"),
-            pl.min_horizontal(paid, HOUR - pl.col("watched").fill_null(0)).alias("unseen"),
+            pl.min_horizontal(
+                paid - pl.col("up_seen").fill_null(0), HOUR - pl.col("watched").fill_null(0)
+            ).alias("unseen"),
             (pl.col("memory_bytes") // 1024).alias("memory_kib"),
             _method(settings).alias("method"),
         )
@@ -150,18 +167,23 @@ def held_amounts(lives: pl.DataFrame, usage: pl.DataFrame) -> pl.DataFrame:
 
 
 def _slots(hours: pl.DataFrame, usage: pl.DataFrame) -> pl.DataFrame:
-    """Use above the request, and activity, of each pod-hour: overlap of life and 15-minute slot."""
-    slot = 900_000
-    rows = usage_slots(usage, hours)
-    met = rows.join(hours, on=["cluster", "uid", "hour"])
-    overlap = pl.min_horizontal("end", pl.col("slot") + slot) - pl.max_horizontal("start", "slot")
+    """Use above the request, and activity, of each pod-hour: overlap of life and slot."""
+    pods = hours.select(POD).unique().sort(POD).with_row_index("id")
+    rows = usage_slots(usage, pods)
+    met = rows.join(
+        hours.join(pods, on=list(POD)).select(
+            "life", "id", "hour", "start", "end", "cpu", "memory"
+        ),
+        on=["id", "hour"],
+    )
+    overlap = pl.min_horizontal("end", pl.col("slot") + SLOT) - pl.max_horizontal("start", "slot")
     met = met.with_columns(overlap.alias("ms")).filter(pl.col("ms") > 0)
 
     def more(meter: str, name: str) -> pl.Expr:
         above = (pl.col("value") - pl.col(name)).clip(0) * pl.col("ms")
-        return above.filter(pl.col("meter") == meter).sum().alias(f"more_{name}")
+        return above.filter(pl.col("meter") == _METERS.index(meter)).sum().alias(f"more_{name}")
 
-    busy = pl.col("meter") == "gpu_activity"
+    busy = pl.col("meter") == _METERS.index("gpu_activity")
     return met.group_by("life").agg(
         more("cpu_usage", "cpu"),
         more("memory_working_set", "memory"),
@@ -170,42 +192,53 @@ def _slots(hours: pl.DataFrame, usage: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def usage_slots(usage: pl.DataFrame, lives: pl.DataFrame) -> pl.DataFrame:
-    """The usage of the pods in ``lives`` as integers; of copies, the one with most samples counts.
+def usage_slots(usage: pl.DataFrame, pods: pl.DataFrame) -> pl.DataFrame:
+    """The usage of pods as integers; of copies, the one with most samples counts.
+
+    Strings become numbers first: this is the largest table of a day.
 
     Args:
         usage: Rows of ``usage``.
-        lives: With ``cluster, uid``.
+        pods: ``cluster, uid, id``.
 
     Returns:
-        ``cluster, uid, device, meter, slot, hour, value``: millicores, KiB, or activity · 1e9
-        clamped to 0..1.
+        ``id``, ``device`` and ``meter`` (numbers), ``slot`` and ``hour`` (ms), ``value``:
+        millicores, KiB, or activity · 1e9 clamped to 0..1.
     """
-    scale = {"cpu_usage": 1000.0, "memory_working_set": 1.0, "gpu_activity": 1e9}
-    sane = pl.col("mean").is_finite() & (pl.col("mean") >= 0)
-    rows = usage.filter(pl.col("meter").is_in(list(scale)) & sane).join(
-        lives.select("cluster", "uid").unique(), on=["cluster", "uid"], how="semi"
+    mean = pl.col("mean")
+    number = pl.col("meter").replace_strict(
+        _METERS, list(range(len(_METERS))), default=None, return_dtype=pl.Int8
     )
-    rows = rows.sort("samples", "mean", descending=True, nulls_last=True).unique(
-        ["cluster", "uid", "node", "device", "meter", "slot"], keep="first", maintain_order=True
-    )
-    activity = pl.col("meter") == "gpu_activity"
-    mean = pl.when(activity).then(pl.col("mean").clip(0, 1)).otherwise("mean")
     value = (
-        (mean * pl.col("meter").replace_strict(scale, return_dtype=pl.Float64))
+        (
+            pl.when(pl.col("meter") == "gpu_activity")
+            .then(mean.clip(0, 1) * 1e9)
+            .when(pl.col("meter") == "cpu_usage")
+            .then(mean * 1000)
+            .otherwise(mean)
+        )
         .round(0, mode="half_to_even")
         .cast(pl.Int64)
     )
-    slot = pl.col("slot").dt.timestamp("ms")
-    return rows.select(
-        "cluster",
-        "uid",
-        "device",
-        "meter",
-        slot.alias("slot"),
-        (slot // HOUR * HOUR).alias("hour"),
-        pl.when(pl.col("meter") == "memory_working_set")
-        .then(value // 1024)
-        .otherwise(value)
-        .alias("value"),
+    rows = (
+        usage.lazy()
+        .filter(pl.col("meter").is_in(_METERS) & mean.is_finite() & (mean >= 0))
+        .join(pods.lazy(), on=list(POD))
+        .select(
+            "id",
+            "samples",
+            number,
+            pl.col("slot").dt.timestamp("ms"),
+            pl.col("device").cast(pl.Categorical).to_physical(),
+            pl.when(pl.col("meter") == "memory_working_set")
+            .then(value // 1024)
+            .otherwise(value)
+            .alias("value"),
+        )
+        .collect()
     )
+    key = ["id", "device", "meter", "slot"]
+    copies = rows.select(key).is_duplicated()
+    best = rows.filter(copies).sort("samples", "value", descending=True, nulls_last=True)
+    single = pl.concat([rows.filter(~copies), best.unique(key, keep="first", maintain_order=True)])
+    return single.drop("samples").with_columns((pl.col("slot") // HOUR * HOUR).alias("hour"))

@@ -25,7 +25,12 @@ def given_costs(world: World, day: date) -> dict[Key, tuple[int, int]]:
     """What attribution says, in the keys of the truth."""
     books = attribute_day(DayFacts.of_tables(day, facts(world, day)), Settings())
     rows = books.costs.select(
-        "experiment", "phase", "reason", "node", "target", "ServiceName",
+        "experiment",
+        "phase",
+        "reason",
+        "node",
+        "target",
+        "ServiceName",
         *(to_units(pl.col(name)).alias(name) for name in ("EffectiveCost", "BilledCost")),
     )
     sums: dict[Key, list[int]] = defaultdict(lambda: [0, 0])
@@ -51,9 +56,7 @@ def differences(world: World, truth: Truth, day: date) -> dict[Key, tuple[object
         for key in right.keys() | given.keys()
         if right.get(key) != given.get(key)
     }
-    return {
-        key: pair for key, pair in wrong.items() if key.target not in truth.errors
-    }
+    return {key: pair for key, pair in wrong.items() if key.target not in truth.errors}
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3, 11])

@@ -1,0 +1,145 @@
+"""Which rule names what."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+from attribution.identity import aliases, label, name_lines, rule_hits, tag
+from attribution.phases import add_phase
+from ledger.errors import SettingsError
+from ledger.schema import CHARGES
+from ledger.settings import Identity, Settings
+
+if TYPE_CHECKING:
+    from tests.attribution.conftest import DayBuilder
+
+
+def value(expr: pl.Expr, labels: dict[str, str]) -> object:
+    return pl.DataFrame({"labels": [json.dumps(labels)]}).select(expr).item()
+
+
+@pytest.mark.parametrize(
+    ("key", "labels", "expected"),
+    [
+        ("foo-bar", {"foo-bar": "a", "foo_bar": "b"}, "a"),
+        ("foo_bar", {"foo-bar": "a", "foo_bar": "b"}, "b"),
+        ("foo-bar", {"foo_bar": "b"}, None),
+        ("foo-bar", {"label_foo_bar": "a"}, "a"),
+        ("fooBar", {"label_foo_bar": "a"}, "a"),
+        ("fooBar", {"label_fooBar": "a"}, "a"),
+        ("foo-bar", {"label_foo_bar_conflict1": "a", "label_foo_bar_conflict2": "b"}, None),
+        ("foo-bar", {"label_foo_bar": "a", "label_foo_bar_conflict2": "b"}, None),
+        ("team.example/owner", {"team.example/owner": "lin"}, "lin"),
+        ("team.example/owner", {"label_team_example_owner": "lin"}, "lin"),
+        ("it's", {"it's": "x"}, "x"),
+        ("empty", {"empty": ""}, None),
+        ("sly", {"sly": "__idle__"}, None),
+    ],
+)
+def test_label(key: str, labels: dict[str, str], expected: str | None) -> None:
+    assert value(label("labels", key), labels) == expected
+
+
+def test_aliases_are_the_sanitised_forms() -> None:
+    assert aliases("ray.io/clusterName") == [
+        "label_ray_io_cluster_name",
+        "label_ray_io_clusterName",
+    ]
+
+
+def test_a_key_that_cannot_be_looked_up_is_refused() -> None:
+    with pytest.raises(SettingsError, match="cannot be looked up"):
+        label("labels", "a'b\"c")
+
+
+@pytest.mark.parametrize("key", ["owner", "user:owner", "user_owner"])
+def test_tags_are_found_with_the_providers_prefix(key: str) -> None:
+    assert value(tag("labels", "owner"), {key: "lin"}) == "lin"
+
+
+def test_rules_are_tried_in_order(new_day: type[DayBuilder]) -> None:
+    day = new_day().node()
+    day.pod("a", labels={"experiment": "by-label"}, root_name="job")
+    day.pod("b", owner_labels='{"experiment":"by-owner"}', root_name="job")
+    day.pod("c", annotations='{"experiment":"by-annotation"}', root_name="job")
+    day.pod("d", environment='{"WANDB_RUN_GROUP":"by-env"}', root_name="job")
+    day.pod("e", root_name="job").pod("f")
+    hits = rule_hits(day.frame_of("workloads"), Settings()).filter(pl.col("key") == "experiment")
+    assert list(hits.select("uid", "rule", "value").iter_rows()) == [
+        ("a", "label:experiment", "by-label"),
+        ("b", "owner-label:experiment", "by-owner"),
+        ("c", "annotation:experiment", "by-annotation"),
+        ("d", "env:WANDB_RUN_GROUP", "by-env"),
+        ("e", "workload", "job"),
+        ("f", None, None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("resource", "tags", "expected"),
+    [
+        ("arn:aws:s3:::rollouts/grpo-7b/x", {}, "grpo-7b"),
+        ("s3://rollouts/grpo-7b/", {}, "grpo-7b"),
+        ("s3://rollouts/grpo-7b", {"experiment": "tagged"}, "tagged"),
+        ("s3://other/grpo-7b", {}, None),
+        ("s3://rollouts.evil/grpo-7b", {}, None),
+    ],
+)
+def test_bill_lines_are_named_by_tag_and_path(
+    resource: str, tags: dict[str, str], expected: str | None
+) -> None:
+    settings = Settings(
+        identity=Identity(experiment=("label:experiment", "path:s3://rollouts/{experiment}/"))
+    )
+    lines = pl.DataFrame(
+        {"Tags": [json.dumps(tags)], "ResourceId": [resource], "ResourceName": [None]},
+        schema={
+            name: CHARGES.columns[name].dtype for name in ("Tags", "ResourceId", "ResourceName")
+        },
+    )
+    assert name_lines(lines, settings)["experiment"].item() == expected
+
+
+@pytest.mark.parametrize(
+    ("role", "root", "expected"),
+    [
+        ("ray-group:rollout-workers", "grpo", "rollout"),
+        ("ray-group:vllm", "grpo", "rollout"),
+        ("ray-group:trainer", "grpo", "update"),
+        ("ray-group:reward-model", "grpo", "reward"),
+        ("replicated-job:llm-judge", "grpo", "reward"),
+        ("ray-group:ref", "grpo", "reference"),
+        ("ray-group:prefill", "grpo", "unknown"),
+        ("ray-group:worker", "grpo", "unknown"),
+        ("ray-node-type:head", "grpo", "unknown"),
+        ("replica-type:Worker", "sft-7b", "update"),
+        ("replica-type:worker", "eval-math", "evaluation"),
+        ("replicated-job:trainer", "sft", "update"),
+        ("replicated-job:dataset-initializer", "sft", "data"),
+        (None, "eval-math", "evaluation"),
+        (None, "medieval", "unknown"),
+        (None, None, "unknown"),
+    ],
+)
+def test_phase_of_a_role(
+    new_day: type[DayBuilder], role: str | None, root: str | None, expected: str
+) -> None:
+    rows = new_day().pod("u", role=role, root_name=root).frame_of("workloads")
+    assert add_phase(rows, Settings())["phase"].item() == expected
+
+
+def test_explicit_phases_and_roles_of_the_settings_come_first(new_day: type[DayBuilder]) -> None:
+    settings = Settings(roles={"reward": ("ray-group:Scor*",)})
+    day = (
+        new_day()
+        .pod("a", role="ray-group:scorers")
+        .pod("b", role="ray-group:trainer", labels={"phase": "Sync"})
+    )
+    day.pod("c", role="ray-group:trainer", labels={"phase": "nonsense"})
+    day.pod("d", role="ray-group:trainer", labels={"phase": "sync"}, state="held")
+    rows = add_phase(day.frame_of("workloads"), settings)
+    assert rows["phase"].to_list() == ["reward", "sync", "update", "wait"]

@@ -1,0 +1,131 @@
+"""When a pod lived, by two sources."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+from attribution.lives import node_spans, pod_lives, seen_spans
+
+if TYPE_CHECKING:
+    from tests.attribution.conftest import DayBuilder
+
+HOUR = 3_600_000
+MINUTE = 1 / 60
+
+
+def lives(day: DayBuilder) -> list[tuple[str, str, float, float, str]]:
+    """uid, state, start and end in hours, confidence."""
+    facts = day.facts()
+    rows = pod_lives(facts, seen_spans(node_spans(facts)))
+    return [
+        (
+            uid,
+            state,
+            round((start - facts.start) / HOUR, 6),
+            round((end - facts.start) / HOUR, 6),
+            confidence,
+        )
+        for uid, state, start, end, confidence in rows.select(
+            "uid", "state", "start", "end", "confidence"
+        ).iter_rows()
+    ]
+
+
+@pytest.fixture
+def day(new_day: type[DayBuilder]) -> DayBuilder:
+    return new_day().node().node(interval=60)
+
+
+def test_the_api_alone_is_the_life_but_doubted_beside_samples(day: DayBuilder) -> None:
+    assert lives(day.pod("u", 1, 2).pod("s", 3, 4, interval=60)) == [
+        ("s", "running", 3, 4, "high"),
+        ("u", "running", 1, 2, "low"),
+    ]
+
+
+def test_the_api_is_not_doubted_where_there_are_no_samples(new_day: type[DayBuilder]) -> None:
+    assert lives(new_day().node().pod("u", 1, 1.001)) == [("u", "running", 1, 1.001, "high")]
+
+
+def test_ends_move_to_the_api_by_at_most_one_interval(day: DayBuilder) -> None:
+    start, end = 1 - 0.5 * MINUTE, 2 + MINUTE
+    day.pod("near", 1, 2, interval=60).pod("near", start, end, bound_at=None)
+    day.rows["workloads"][-1]["finished_at"] = day.rows["workloads"][-1]["end"]
+    day.pod("far", 1, 2, interval=60).pod("far", 1 - 2 * MINUTE, 2 + 3 * MINUTE)
+    assert lives(day) == [
+        ("far", "running", 1, 2, "high"),
+        ("near", "running", round(start, 6), round(end, 6), "high"),
+    ]
+
+
+def test_the_start_of_running_moves_and_a_short_wait_is_not_lost(day: DayBuilder) -> None:
+    day.pod("held", 1, 1.5, interval=60, state="held").pod("held", 1.5, 3, interval=60)
+    day.pod("held", 1, 1.51, state="held").pod("held", 1.51, 3)
+    day.pod("quick", 1 + MINUTE, 3, interval=60)
+    day.pod("quick", 1 + 0.5 * MINUTE, 1 + 0.75 * MINUTE, state="held")
+    day.pod("quick", 1 + 0.75 * MINUTE, 3)
+    assert lives(day) == [
+        ("held", "held", 1, 1.51, "high"),
+        ("held", "running", 1.51, 3, "high"),
+        ("quick", "held", 1.008333, 1.0125, "high"),
+        ("quick", "running", 1.0125, 3, "high"),
+    ]
+
+
+def test_a_chain_up_to_the_last_interval_reaches_the_end_of_the_day(day: DayBuilder) -> None:
+    day.pod("on", 20, 24 - MINUTE, interval=60).pod("off", 20, 24 - MINUTE, interval=60)
+    day.pod("off", 20, 24 - MINUTE)
+    day.rows["workloads"][-1]["finished_at"] = day.rows["workloads"][-1]["end"]
+    assert [(uid, end) for uid, _, _, end, _ in lives(day)] == [
+        ("off", round(24 - MINUTE, 6)),
+        ("on", 24),
+    ]
+
+
+def test_a_hole_of_the_cluster_is_nobodys_life(new_day: type[DayBuilder]) -> None:
+    day = new_day().node().node(start=0, end=9, interval=60).node(start=12, end=24, interval=60)
+    assert lives(day.pod("u", 8, 13)) == [
+        ("u", "running", 8, 9, "low"),
+        ("u", "running", 12, 13, "low"),
+    ]
+
+
+def test_a_hole_of_the_pod_is_not_bridged(day: DayBuilder) -> None:
+    day.pod("u", 1, 2, interval=60).pod("u", 4, 5, interval=60).pod("u", 1, 5)
+    assert [(start, end) for _, _, start, end, _ in lives(day)] == [(1, 2), (4, 5)]
+
+
+def test_later_labels_win_where_intervals_overlap(day: DayBuilder) -> None:
+    day.pod("u", 1, 6, labels={"experiment": "a"}).pod("u", 2, 4, labels={"experiment": "b"})
+    facts = day.facts()
+    rows = pod_lives(facts, seen_spans(node_spans(facts)))
+    spans = rows.select(
+        (pl.col("start") - facts.start) // HOUR,
+        pl.col("labels").str.json_path_match("$.experiment"),
+    )
+    assert list(spans.iter_rows()) == [(1, "a"), (2, "b"), (4, "a")]
+
+
+def test_labels_of_the_api_cut_the_sampled_life(day: DayBuilder) -> None:
+    day.pod("u", 1, 6, interval=60, labels={"label_experiment": "old"}, gpus=3)
+    day.pod("u", 1, 3, labels={"experiment": "a"}, gpus=1)
+    day.pod("u", 3, 6, labels={"experiment": "b"}, gpus=1)
+    facts = day.facts()
+    rows = pod_lives(facts, seen_spans(node_spans(facts)))
+    assert list(rows.select("labels", "gpus").iter_rows()) == [
+        ('{"experiment": "a"}', 1),
+        ('{"experiment": "b"}', 1),
+    ]
+
+
+def test_a_life_shorter_than_an_interval_has_low_confidence(day: DayBuilder) -> None:
+    day.pod("u", 1, 1 + MINUTE, interval=60).pod("u", 1, 1 + 0.5 * MINUTE)
+    day.rows["workloads"][-1]["finished_at"] = day.rows["workloads"][-1]["end"]
+    assert lives(day) == [("u", "running", 1, round(1 + 0.5 * MINUTE, 6), "low")]
+
+
+def test_unbound_pods_have_no_life(day: DayBuilder) -> None:
+    assert lives(day.pod("u", 1, 2, node=None)) == []
