@@ -109,7 +109,7 @@ def _refuse(match: Match, headers: Sequence[str], where: str) -> None:
         seen = ", ".join(repr(header[:60]) for header in headers[:_SHOWN_HEADERS])
         more = f" and {len(headers) - _SHOWN_HEADERS} more" if len(headers) > _SHOWN_HEADERS else ""
         raise MissingColumnError(
-            f"{where} lacks the column {' and '.join(lacking)}; its headers are {seen}{more}",
+            f"{where} lacks the column {', '.join(lacking)}; its headers are {seen}{more}",
             "is it a FOCUS Cost and Usage file?",
         )
     forms = [_form(header) for header in headers]

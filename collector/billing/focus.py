@@ -12,7 +12,7 @@ from collector.billing.columns import WISHED, MissingColumnError, RepeatedColumn
 from collector.billing.days import to_days
 from collector.billing.kinds import dimension, elasticity
 from collector.billing.reading import BillRead, read_bill
-from collector.billing.report import emptied_columns, total_residue
+from collector.billing.report import counted_notes, emptied_columns, named, total_residue
 from collector.billing.whole import whole_lines
 from collector.source import Permissions, Probe
 from ledger.errors import AccessError, BadInputError, SourceError
@@ -31,7 +31,6 @@ _BLIND = {
     "ResourceId": "which node or bucket a line pays for",
     "Tags": "attribution of lines that are no node",
 }
-_NAMES_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -98,7 +97,7 @@ class FocusBill:
                 *_file_notes(read),
                 *alerts,
                 *emptied_columns(read.tallies),
-                *(note for tally in read.tallies for note in tally.notes()),
+                *counted_notes(read.tallies),
             ),
             residue=total_residue(read.tallies),
             data_through=read.data_through,
@@ -157,9 +156,7 @@ def _quarantine(read: BillRead) -> tuple[Quarantine, ...]:
 
 
 def _file_notes(read: BillRead) -> Iterator[str]:
-    if read.listing.ignored:
-        names = ", ".join(read.listing.ignored[:_NAMES_SHOWN])
-        more = ", ..." if len(read.listing.ignored) > _NAMES_SHOWN else ""
-        yield f"{len(read.listing.ignored)} files are no bill data and were not read: {names}{more}"
+    if ignored := read.listing.ignored:
+        yield f"{len(ignored)} files are no bill data and were not read: {named(ignored)}"
     for where, first in read.twins:
         yield f"{where} has the same content as {first}: read once"

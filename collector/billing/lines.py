@@ -9,7 +9,6 @@ import polars as pl
 import polars.selectors as cs
 
 from collector.billing.columns import (
-    FOCUS,
     JSON_COLUMNS,
     MONEY_COLUMNS,
     OTHER,
@@ -36,6 +35,7 @@ CONTENT = "content"
 PERIOD = ("ChargePeriodStart", "ChargePeriodEnd")
 _CATEGORIES = {name.lower(): name for name in ("Usage", "Purchase", "Tax", "Credit", "Adjustment")}
 _FREQUENCIES = {name.lower(): name for name in ("One-Time", "Recurring", "Usage-Based")}
+_NOT_UTF8 = "\ufffd"
 _LONGEST_DAYS = 3660
 _VALUE, _FAULT = "value:", "fault:"
 
@@ -60,14 +60,16 @@ def clean(batch: pl.DataFrame, window: Window, tally: Tally) -> pl.DataFrame:
     kept = _with_unknown_costs(kept, tally)
     kept = _with_json(kept, tally)
     kept = _with_currency(kept, tally)
-    kept = kept.with_columns(*_providers(kept), _other(kept)).drop(ROW, cs.starts_with(OTHER))
-    return kept.with_columns(content_hash(kept))
+    kept = kept.with_columns(_providers(kept))
+    texts = content_text(kept)
+    tally.count("not_utf8", int(texts.str.contains(_NOT_UTF8, literal=True).sum()))
+    return kept.with_columns(content_hash(texts), _other(kept)).drop(ROW, cs.starts_with(OTHER))
 
 
 def with_periods(batch: pl.DataFrame, tally: Tally) -> pl.DataFrame:
     """The rows that are no blank line and whose charge period can be read, with their times."""
     rows = _without_empty_text(batch)
-    rows = rows.filter(~pl.all_horizontal(pl.all().exclude(ROW).is_null()))
+    rows = _without_blank_lines(rows)
     tally.rows += rows.height
     rows = tally.put_aside(rows, rows[SURPLUS].is_not_null(), "too_many_cells", SURPLUS)
     rows = _with_words(rows.drop(SURPLUS), tally)
@@ -86,6 +88,13 @@ def _without_empty_text(rows: pl.DataFrame) -> pl.DataFrame:
         for name, found in empty.items()
         if found
     )
+
+
+def _without_blank_lines(rows: pl.DataFrame) -> pl.DataFrame:
+    if rows["ChargePeriodEnd"].null_count() == 0:
+        return rows
+    cell = pl.all().exclude(ROW)
+    return rows.filter(~pl.all_horizontal(cell.is_null() | (cell.str.strip_chars() == "")))
 
 
 def _with_words(rows: pl.DataFrame, tally: Tally) -> pl.DataFrame:
@@ -241,18 +250,26 @@ def _pair(key: str, cell: pl.Expr) -> pl.Expr:
     return pl.when(cell.is_not_null()).then(pl.concat_str(pl.lit(label), json_of(cell)))
 
 
-def content_hash(rows: pl.DataFrame) -> pl.Series:
-    """A hash of what each line says: the same in any file, row order, column order and format.
+def content_text(rows: pl.DataFrame) -> pl.Series:
+    """What each line says: ``Name=value`` of its cells, by name, without the empty ones.
 
-    blake2b over the cells in the order of the schema. Python's own, because a hash of polars may
-    differ from one version to the next, and the ids in a ledger outlive both.
+    The same in any file, row order, column order and format; a column that the table does not know
+    today counts as it would if the table knew it.
     """
+    names = {name.removeprefix(OTHER): name for name in rows.columns if name != ROW}
     cells: list[pl.Expr] = []
-    for name in (*FOCUS, "x_Other"):
-        if name in rows.columns and rows[name].null_count() < rows.height:
-            value = pl.col(name)
-            cells.append(value.to_physical() if name in TIME_COLUMNS else value)
-        cells.append(pl.lit("\x1f"))
-    texts = rows.select(pl.concat_str(cells, ignore_nulls=True)).to_series()
+    for label, name in sorted(names.items()):
+        value = pl.col(name).to_physical() if name in TIME_COLUMNS else pl.col(name)
+        parts = [pl.lit(f"\x1f{label}="), value]
+        nulls = rows[name].null_count()
+        if nulls == 0:
+            cells += parts
+        elif nulls < rows.height:
+            cells.append(pl.concat_str(parts))  # null where the value is
+    return rows.with_columns(pl.concat_str(cells, ignore_nulls=True).alias(CONTENT))[CONTENT]
+
+
+def content_hash(texts: pl.Series) -> pl.Series:
+    """blake2b of each text: a hash of polars may differ from one version to the next."""
     hashes = [blake2b(text, digest_size=12).hexdigest() for text in texts.cast(pl.Binary).to_list()]
-    return pl.Series(CONTENT, hashes[: rows.height], dtype=pl.String)
+    return pl.Series(CONTENT, hashes, dtype=pl.String)

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 import polars as pl
 
-from collector.billing.columns import ESSENTIAL, WISHED, Match, match_headers
+from collector.billing.columns import ESSENTIAL, OTHER, WISHED, Match, match_headers
 from collector.billing.files import Listing, LocalFile, fetch, find
 from collector.billing.lines import clean, with_periods
 from collector.billing.report import Tally
@@ -110,7 +110,7 @@ def _read_file(
     sheet = open_sheet(file)
     match = match_headers(sheet.headers, file.where)
     bill.lacking.update(match.lacking(WISHED))
-    tally.headers = list(_header_notes(match, file.where))
+    _note_headers(match, tally)
     if window is None:
         names = [name for name in _SPAN_COLUMNS if name in match.names]
         for batch in sheet.batches(match.names, names):
@@ -119,17 +119,16 @@ def _read_file(
     return [clean(batch, window, tally) for batch in sheet.batches(match.names, match.names)]
 
 
-def _header_notes(match: Match, where: str) -> Iterator[str]:
-    if match.renamed:
-        pairs = ", ".join(f"{header} as {name}" for header, name in sorted(match.renamed.items()))
-        yield f"columns of {where} read under another name: {pairs}"
-    if match.others:
-        names = ", ".join(name.partition(":")[2] for name in match.others)
-        yield f"columns of {where} kept in x_Other: {names}"
-    if match.repeated:
-        yield f"columns that stand more than once in {where}: {', '.join(match.repeated)}"
-    if lacking := match.lacking(WISHED):
-        yield f"columns that {where} does not have: {', '.join(lacking)}"
+def _note_headers(match: Match, tally: Tally) -> None:
+    renamed = (f"{header} as {name}" for header, name in sorted(match.renamed.items()))
+    for kind, columns in (
+        ("renamed", renamed),
+        ("kept", (name.removeprefix(OTHER) for name in match.others)),
+        ("repeated", match.repeated),
+        ("lacking", match.lacking(WISHED)),
+    ):
+        if listed := ", ".join(columns):
+            tally.count(kind, 1, listed)
 
 
 def _nothing_read(path: str, bill: BillRead) -> SourceError | BadInputError:

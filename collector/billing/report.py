@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Context, Decimal
@@ -14,18 +14,23 @@ from collector.billing.sheet import ROW
 from ledger.facts import Quarantine
 
 NOTES = {
-    "zoneless": "{n} times in {where} carry no zone: read as {zone}",
-    "one_moment": "{n} lines in {where} end where they start: read as lasting to the day's end",
-    "no_category": "{n} lines in {where} have no ChargeCategory: read as Usage",
-    "null_cost": "{column} is not given on {n} lines in {where}: unknown, not 0",
-    "zero_unknown": "{column} is 0 on {n} lines in {where} that have an EffectiveCost: unknown, "
-    "not free",
-    "unread": "{column} cannot be read on {n} lines in {where}: left empty",
-    "unread_json": "{column} is no JSON object on {n} lines in {where}: kept as text in x_Other",
-    "outside": "{n} lines in {where} lie outside the window",
+    "renamed": "columns read under another name: {column} ({where})",
+    "kept": "columns kept in x_Other: {column} ({where})",
+    "repeated": "columns that stand more than once: {column} ({where})",
+    "lacking": "columns that are not there: {column} ({where})",
+    "zoneless": "{n} times without a zone read as {zone} ({where})",
+    "one_moment": "{n} lines end where they start: read as lasting to the day's end ({where})",
+    "no_category": "ChargeCategory is not given on {n} lines: read as Usage ({where})",
+    "null_cost": "{column} is not given on {n} lines: unknown, not 0 ({where})",
+    "zero_unknown": "{column} is 0 on {n} lines with an EffectiveCost: unknown, not free ({where})",
+    "unread": "{column} cannot be read on {n} lines: left empty ({where})",
+    "unread_json": "{column} is no JSON object on {n} lines: kept as text in x_Other ({where})",
+    "not_utf8": "{n} lines hold bytes that are no UTF-8: each shown as U+FFFD ({where})",
+    "outside": "{n} lines lie outside the window ({where})",
 }
-"""Kinds of notes that are counted per file and column, and how they are said."""
+"""Kinds of notes that are counted per file and column, in the order in which they are said."""
 
+_NAMES_SHOWN = 3
 _EXACT = Context(prec=5000)
 
 
@@ -57,7 +62,6 @@ class Tally:
     delivered: datetime | None = None
     used_commitments: set[str] = field(default_factory=set)
     filled: list[pl.DataFrame] = field(default_factory=list)
-    headers: list[str] = field(default_factory=list)
 
     def count(self, kind: str, rows: int, column: str = "") -> None:
         """Add to a kind of ``NOTES``."""
@@ -97,13 +101,29 @@ class Tally:
             for reason, fault in sorted(self.faults.items())
         )
 
-    def notes(self) -> tuple[str, ...]:
-        """What a reader should know of this file."""
-        said = (
-            NOTES[kind].format(n=count, column=column, where=self.where, zone=self.zone)
-            for (kind, column), count in sorted(self.counts.items())
+
+def counted_notes(tallies: Sequence[Tally]) -> Iterator[str]:
+    """What a reader should know, each thing once with the files that it was met in."""
+    met: dict[tuple[str, str], list[Tally]] = {}
+    for tally in tallies:
+        for key in tally.counts:
+            met.setdefault(key, []).append(tally)
+    order = list(NOTES)
+    for kind, column in sorted(met, key=lambda key: (order.index(key[0]), key[1])):
+        files = met[kind, column]
+        yield NOTES[kind].format(
+            n=sum(tally.counts[kind, column] for tally in files),
+            column=column,
+            zone=files[0].zone,
+            where=named([tally.where for tally in files]),
         )
-        return (*self.headers, *said)
+
+
+def named(names: Sequence[str]) -> str:
+    """Some names in full, the others as a number."""
+    more = len(names) - _NAMES_SHOWN
+    shown = ", ".join(names[:_NAMES_SHOWN])
+    return f"{shown} and {more} more" if more > 0 else shown
 
 
 def total_residue(tallies: Iterable[Tally]) -> dict[str, Decimal]:

@@ -51,7 +51,8 @@ class Bucket:
     def _client(self) -> Any:  # noqa: ANN401 - boto3 builds its clients at run time, untyped
         import boto3  # slow to import, and only needed for S3
 
-        return boto3.client("s3")
+        # A session of our own: the default one keeps the credentials it saw first.
+        return boto3.session.Session().client("s3")
 
     def find(self, url: str) -> tuple[list[str], bool]:
         """URLs of the objects at a key, below a folder, or matching a glob.

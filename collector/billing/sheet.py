@@ -21,8 +21,8 @@ BATCH_ROWS = 100_000
 ROW = "row"
 """Column of the row number: the header is row 1, as in a spreadsheet; blank lines count."""
 
-SURPLUS = "surplus"
-"""Column of a cell beyond the last header."""
+SURPLUS = "cell beyond the last header"
+"""Column that is null but in a row with more cells than there are headers."""
 
 NULL_WORDS = ("NULL", "null", "None", "NaN")
 _HEAD, _TAIL = 1 << 20, 1 << 16
@@ -44,7 +44,7 @@ class Sheet(Protocol):
             wanted: Those of ``names`` to read.
 
         Returns:
-            Frames with ``row`` (UInt32), ``surplus`` (null or text) and ``wanted``, all String.
+            Frames with ``ROW`` (UInt32), ``SURPLUS`` (String) and the ``wanted`` columns (String).
 
         Raises:
             BadInputError: The file breaks off or is damaged.
@@ -67,10 +67,10 @@ class CsvSheet:
     def __init__(self, file: LocalFile) -> None:
         self._file = file
         self.headers, self._head = _csv_head(file)
-        _refuse_cut_csv(file, len(self.headers))
 
     def batches(self, names: Sequence[str], wanted: Sequence[str]) -> Iterator[pl.DataFrame]:
         """See ``Sheet.batches``."""
+        _refuse_cut_csv(self._file, len(self.headers))
         frame = pl.scan_csv(
             self._file.path,
             glob=False,
@@ -107,12 +107,16 @@ def _refuse_cut_csv(file: LocalFile, width: int) -> None:
         stream.seek(0, io.SEEK_END)
         stream.seek(max(0, stream.tell() - _TAIL))
         last = stream.read().rpartition(b"\n")[2].decode("utf-8", errors="replace")
-    if last.strip() and last.count('"') % 2 == 0:
+    if not last.strip() or last.count('"') % 2:
+        return  # nothing, or the end of a cell with line breaks: the full parser will see
+    try:
         cells = next(csv.reader([last]))
-        if len(cells) < width:
-            raise BadInputError(
-                f"{file.where} breaks off in its last row: {len(cells)} cells under {width} headers"
-            )
+    except csv.Error as error:
+        raise BadInputError(f"{file.where} is neither CSV nor Parquet: {error}") from error
+    if len(cells) < width:
+        raise BadInputError(
+            f"{file.where} breaks off in its last row: {len(cells)} cells under {width} headers"
+        )
 
 
 class ParquetSheet:

@@ -207,7 +207,7 @@ def canonical_object(cell: str) -> str | None:
     """One JSON object in canonical form; None if it is none."""
     for candidate in (cell, f"{{{cell}}}"):
         try:
-            data = json.loads(candidate, parse_float=str, parse_constant=str)
+            data = json.loads(candidate, strict=False, parse_float=str, parse_constant=str)
         except (ValueError, RecursionError):
             continue
         if isinstance(data, list):
