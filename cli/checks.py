@@ -81,7 +81,7 @@ def savings_tiles(found: Checklist) -> tuple[Tile, ...]:
     return tuple(
         Tile("Savings a month", money(total), detail, "warn" if total else "plain", code)
         for code, total in found.savings.items()
-    ) or (Tile("Findings", str(count), detail),)
+    ) or (Tile("Findings", str(count) if count else "none open"),)
 
 
 def _coverage_tile(found: Checklist) -> Tile:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from typing import Any
 
@@ -13,7 +13,7 @@ from cli.document import Column, Section, Tile, Tone
 from cli.render.text import percent
 from ledger.schema import CLOSES
 from ledger.store import Ledger
-from ledger.window import Window
+from ledger.window import Window, iso
 
 _COLUMNS = (
     Column("source", "Source"),
@@ -59,6 +59,7 @@ def _not_closed(days: Sequence[date]) -> dict[str, Any]:
         "gaps": [gap],
         "quarantine": [],
         "notes": [],
+        "data_through": None,
     }
 
 
@@ -72,6 +73,7 @@ def _entry(source: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "gaps": _distinct(rows, "gaps", ("reason", "detail")),
         "quarantine": _distinct(rows, "quarantine", ("reason", "where", "count")),
         "notes": sorted({note for row in rows for note in json.loads(row["notes"] or "[]")}),
+        "data_through": max(filter(None, (row["data_through"] for row in rows)), default=None),
     }
 
 
@@ -101,9 +103,23 @@ def coverage_tile(coverage: Sequence[Mapping[str, Any]]) -> Tile:
     return Tile("Coverage", value, detail, tone)
 
 
-def gaps_section(coverage: Sequence[Mapping[str, Any]]) -> Section:
-    """What could not be seen or had to be put aside, and why."""
-    rows = tuple(row for entry in coverage for row in _gap_rows(entry))
+def gaps_section(
+    coverage: Sequence[Mapping[str, Any]], window: Window, blind: Iterable[tuple[str, str]] = ()
+) -> Section:
+    """What could not be seen or had to be put aside, and why.
+
+    Args:
+        coverage: The coverage block.
+        window: What was asked for.
+        blind: Sources that the settings do not name, and what is blind without them.
+    """
+    rows = (
+        *(row for entry in coverage for row in _gap_rows(entry, window)),
+        *(
+            {"source": name, "status": "not configured", "what": "blind", "detail": detail}
+            for name, detail in blind
+        ),
+    )
     return Section(
         "gaps",
         "What was not seen",
@@ -114,8 +130,12 @@ def gaps_section(coverage: Sequence[Mapping[str, Any]]) -> Section:
     )
 
 
-def _gap_rows(entry: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _gap_rows(entry: Mapping[str, Any], window: Window) -> Iterator[dict[str, Any]]:
     base = {key: entry[key] for key in ("source", "status", "ratio")}
+    through = entry["data_through"]
+    if through is not None and through < window.end:
+        detail = f"data delivered through {iso(through)}; nothing is known of what comes after"
+        yield {**base, "what": "not delivered yet", "days": entry["days"], "detail": detail}
     for gap in entry["gaps"]:
         yield {**base, "what": gap["reason"], "days": gap["days"], "detail": gap["detail"]}
     for aside in entry["quarantine"]:

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from cli import exits
+from cli.blind import blind_spots
 from cli.document import Column, Document, Section, Tile, envelope, plain
 from cli.render.text import percent
 from cli.wiring import Context, Source, sources
@@ -50,7 +51,7 @@ def sources_document(loaded: LoadedSettings) -> tuple[Document, int]:
         found, code = _probe(source)
         rows += found
         codes.append(code)
-    absent = [_lacking(name, blind) for name, blind in _absent(loaded)]
+    absent = [_lacking(name, blind) for name, blind in blind_spots(loaded.settings)]
     shown = tuple([*rows, *absent])
     able = sum(code == exits.OK for code in codes)
     tiles = (
@@ -131,22 +132,6 @@ def _lacking(name: str, blind: str) -> dict[str, object]:
         "blind": blind,
         "reach": None,
     }
-
-
-def _absent(loaded: LoadedSettings) -> Iterator[tuple[str, str]]:
-    """The sources that the settings do not name, and what is blind without them."""
-    settings = loaded.settings
-    if not settings.billing:
-        yield "billing", "what was really paid: every cost is estimated from prices"
-    if not settings.billing and not settings.prices:
-        yield "prices", "money of nodes: only GPU-hours can be shown"
-    if not settings.clusters:
-        yield "clusters", "which experiment used a node: its bill goes by its own tags"
-    for cluster in settings.clusters:
-        if not cluster.kubernetes:
-            yield f"kubernetes/{cluster.name}", "owners, annotations and exact start and end times"
-        if not cluster.prometheus:
-            yield f"prometheus/{cluster.name}", "pods deleted between runs, and GPU activity"
 
 
 def identity_document(context: Context, window: Window) -> Document:

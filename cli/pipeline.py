@@ -11,6 +11,7 @@ from cli import backfill, collecting, exits
 from cli.backfill import Task
 from cli.checks import code_of
 from cli.collecting import Collected
+from cli.queries import attributed
 from cli.streams import Progress
 from cli.wiring import Context, chosen, now, sources
 from ledger.errors import UsageError
@@ -126,18 +127,17 @@ def due_days(context: Context, days: Sequence[date] | None) -> list[date]:
 
 
 def attributed_days(context: Context, days: Sequence[date] | None) -> list[date]:
-    """The asked days that hold costs; the last one if none is asked for.
+    """The asked days that were attributed; the last one if none is asked for.
 
     Raises:
-        UsageError: None of the asked days holds costs.
+        UsageError: None of the asked days has been attributed.
+        LedgerError: No day has been.
     """
-    held = context.ledger.days(COSTS_DAILY)
+    held = attributed(context.ledger)
     kept = [day for day in held if day in days] if days else held[-1:]
     if not kept:
-        span = f"{held[0]} to {held[-1]}" if held else "none"
-        raise UsageError(
-            "no asked day has been attributed", f"attributed days: {span}; close one: runbill run"
-        )
+        span = f"attributed days: {held[0]} to {held[-1]}"
+        raise UsageError("no asked day has been attributed", f"{span}; close one: runbill run")
     return kept
 
 

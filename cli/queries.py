@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from datetime import date
 from typing import Any, cast
 
+import polars as pl
+
 from attribution.query import Cost, Query, QueryResult
 from attribution.query import query as ask
 from cli.coverage import coverage_of, coverage_tile, gaps_section
@@ -13,7 +15,7 @@ from cli.document import Column, Document, Section, Tile, envelope
 from cli.render.text import money
 from cli.wiring import Context, now
 from ledger.errors import LedgerError, UsageError
-from ledger.schema import COSTS_DAILY
+from ledger.schema import CLOSES
 from ledger.store import Ledger
 from ledger.window import Window, parse_window
 
@@ -73,7 +75,8 @@ def attributed(ledger: Ledger) -> list[date]:
     Raises:
         LedgerError: There are none.
     """
-    days = ledger.days(COSTS_DAILY)
+    closes = ledger.scan(CLOSES).filter(pl.col("stage") == "attribute").select("day").unique()
+    days = sorted(closes.collect()["day"])
     if not days:
         raise LedgerError("no day has been attributed yet", "close one: runbill run")
     return days
@@ -118,7 +121,7 @@ def query_document(result: QueryResult, coverage: Sequence[dict[str, Any]]) -> D
         section.title,
         data,
         tuple(_tiles(result, coverage)),
-        (section, gaps_section(coverage)),
+        (section, gaps_section(coverage, request.window)),
         result.currency,
     )
 

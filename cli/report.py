@@ -77,6 +77,7 @@ class Figures:
         basis: ``provider, basis, cost, billed``.
         restated: ``day, experiment, old, new, why``.
         coverage: The coverage block.
+        blind: Sources that the settings do not name, and what is blind without them.
     """
 
     window: Window
@@ -88,6 +89,7 @@ class Figures:
     basis: Sequence[Row]
     restated: Sequence[Row]
     coverage: Sequence[Row]
+    blind: Sequence[tuple[str, str]] = ()
 
 
 def report_document(
@@ -123,7 +125,7 @@ def report_document(
         ),
         outcomes,
         findings,
-        gaps_section(figures.coverage),
+        gaps_section(figures.coverage, figures.window, figures.blind),
         Section(
             "basis",
             "Estimated and billed",
@@ -269,10 +271,8 @@ def _against_bill(figures: Figures) -> str:
 
 
 def _part(label: str, value: Decimal, figures: Figures, tone: Tone) -> Tile:
-    share = percent(float(value / figures.total)) if figures.total else "–"
-    return Tile(
-        label, money(value), f"{share} of the cost", tone if value else "plain", figures.currency
-    )
+    share = f"{percent(float(value / figures.total))} of the cost" if figures.total else ""
+    return Tile(label, money(value), share, tone if value else "plain", figures.currency)
 
 
 def _span(window: Window) -> str:

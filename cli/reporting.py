@@ -10,6 +10,7 @@ import polars as pl
 
 from attribution.query import Query, QueryResult
 from attribution.query import query as ask
+from cli.blind import blind_spots
 from cli.checks import findings_section, outcomes_section, savings_tiles
 from cli.coverage import coverage_of
 from cli.document import Document
@@ -17,9 +18,8 @@ from cli.queries import attributed
 from cli.report import Figures, report_document
 from cli.stages import collect_document
 from cli.wiring import Context
-from ledger.errors import LedgerError
 from ledger.money import from_units, to_units
-from ledger.schema import COSTS_DAILY, IDLE, RESTATEMENTS, SHARED, UNATTRIBUTED
+from ledger.schema import CLOSES, COSTS_DAILY, IDLE, RESTATEMENTS, SHARED, UNATTRIBUTED
 from ledger.store import Ledger
 from ledger.window import Window
 
@@ -64,7 +64,12 @@ def _remarks(run: Run, window: Window) -> tuple[str, ...]:
     others = sorted(close.day for close in run.attributed if close.day not in inside)
     found = []
     if others:
-        found.append(f"Also worked out again: {len(others)} days, {others[0]} to {others[-1]}")
+        span = (
+            f"{others[0]}"
+            if len(others) == 1
+            else (f"{len(others)} days, {others[0]} to {others[-1]}")
+        )
+        found.append(f"Also worked out: {span}")
     if not run.attributed:
         found.append("Nothing was closed: runbill doctor says what each source lacks")
     return tuple(found)
@@ -88,6 +93,7 @@ def _document(
         basis=_basis(context.ledger, window, currency),
         restated=_restated(context.ledger, window, currency),
         coverage=coverage,
+        blind=tuple(blind_spots(context.loaded.settings)),
     )
     found = (
         []
@@ -117,13 +123,9 @@ def _checklist(ledger: Ledger, window: Window) -> Checklist | None:
     """The checklist of the last day of the window that has one."""
     from rules.engine import read_checklist
 
-    inside = set(window.days())
-    for day in reversed([day for day in ledger.days(COSTS_DAILY) if day in inside][-1:]):
-        try:
-            return read_checklist(ledger, day)
-        except LedgerError:
-            return None
-    return None
+    closes = ledger.scan(CLOSES, window).filter(pl.col("stage") == "checklist")
+    last = closes.select(pl.col("day").max()).collect().item()
+    return read_checklist(ledger, last) if last else None
 
 
 def _nodes(ledger: Ledger, window: Window, currency: str) -> list[dict[str, Any]]:
