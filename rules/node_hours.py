@@ -8,7 +8,7 @@ States of a node in an hour:
 | state | meaning |
 |---|---|
 | ``early`` | before the node was first seen: nothing is known of it |
-| ``off`` | the cluster was seen and the node not up, or its bill is in and lacks the hour |
+| ``off`` | the cluster was seen and the node not, nor any trace; or its bill lacks the hour |
 | ``busy`` | up, and a device worked |
 | ``idle`` | up, and no pod held a GPU or all devices stayed quiet, with enough coverage |
 | ``unknown`` | anything else |
@@ -188,28 +188,24 @@ def _slot_ms() -> int:
     return int(SLOT.total_seconds() * 1000)
 
 
-def pod_hours(tables: RuleTables, hours: Hours, min_coverage: float) -> pl.LazyFrame:
-    """Hours of each cluster in which it is known which pods held cards.
+def _watched(tables: RuleTables, hours: Hours) -> pl.LazyFrame:
+    """Time in which samples showed the node, so that it is known which pods held its cards.
 
-    Only sampled rows count: an API snapshot is blind to pods that were deleted before it. And a day
-    without a single pod of the cluster says nothing of its pods.
-
-    Returns:
-        ``cluster, hour, pods_known`` (true).
+    An API snapshot does not count: it is blind to pods that were deleted before it. And a day
+    without a single sampled pod in the cluster says nothing of its pods.
     """
     sampled = pl.col("interval_seconds").is_not_null()
     days = tables[WORKLOADS].filter(sampled).select("cluster", "day").unique()
     seen = tables[NODES].filter(sampled).join(days, on=["cluster", "day"], how="semi")
-    return (
-        time_per_hour(seen, ["cluster"], hours, "seen")
-        .join(hours.frame.lazy().select("hour", "length"), on="hour")
-        .filter(pl.col("seen") >= pl.col("length") * min_coverage)
-        .select("cluster", "hour", pl.lit(True).alias("pods_known"))
-    )
+    return time_per_hour(seen, KEY, hours, "watched")
 
 
 def states(
-    tables: RuleTables, nodes: pl.DataFrame, hours: Hours, paid: pl.LazyFrame, thresholds: IdleNodes
+    tables: RuleTables,
+    nodes: pl.DataFrame,
+    hours: Hours,
+    billing: pl.LazyFrame,
+    thresholds: IdleNodes,
 ) -> pl.DataFrame:
     """The state of each of the nodes in each hour.
 
@@ -217,7 +213,8 @@ def states(
         tables: The window's tables.
         nodes: ``cluster, node, first_seen, gpus``.
         hours: The local hours.
-        paid: ``cluster, node, hour, unbilled``: hours whose bill is in and lacks the node.
+        billing: ``cluster, node, hour, billed``: whether the bill has the node in that hour; no
+            row where the bill is not in.
         thresholds: Settings of the rule.
 
     Returns:
@@ -236,22 +233,26 @@ def states(
             how="left",
         )
         .join(time_per_hour(held, KEY, hours, "held"), on=_HOUR, how="left")
-        .join(pod_hours(tables, hours, thresholds.min_coverage), on=["cluster", "hour"], how="left")
-        .with_columns(
-            pl.col("up", "cluster_seen", "held").fill_null(0), pl.col("pods_known").fill_null(False)
-        )
+        .join(_watched(tables, hours), on=_HOUR, how="left")
+        .with_columns(pl.col("up", "cluster_seen", "held", "watched").fill_null(0))
+        .with_columns(_may_be_up().alias("share"))
         .pipe(_with_devices, device_hours(tables[USAGE], hours), thresholds.min_coverage)
-        .join(paid, on=_HOUR, how="left")
+        .join(billing, on=_HOUR, how="left")
         .with_columns(_state(thresholds).alias("state"))
         .sort(_HOUR)
         .collect()
     )
 
 
+def _may_be_up() -> pl.Expr:
+    """Share of the hour that needs evidence: all but the time known to be without the node."""
+    known_off = (pl.col("cluster_seen") - pl.col("up")).clip(lower_bound=0)
+    return 1 - known_off / pl.col("length")
+
+
 def _with_devices(rows: pl.LazyFrame, devices: pl.LazyFrame, min_coverage: float) -> pl.LazyFrame:
     """Adds ``samples, expected, peak, covered``: cards with enough samples for the paid time."""
-    known_off = (pl.col("cluster_seen") - pl.col("up")).clip(lower_bound=0)
-    span = rows.select(*_HOUR, (1 - known_off / pl.col("length")).alias("share"))
+    span = rows.select(*_HOUR, "share")
     # The margin is for the division above: 0.9 of 40 samples is 36, not 36.00000000000001.
     needed = pl.col("expected") * pl.col("share") * min_coverage - 1e-9
     cards = (
@@ -277,18 +278,21 @@ def _with_devices(rows: pl.LazyFrame, devices: pl.LazyFrame, min_coverage: float
 
 def _state(thresholds: IdleNodes) -> pl.Expr:
     """The table at the top of this module, as an expression."""
+    down = pl.col("up") == 0
     seen = pl.col("cluster_seen") >= pl.col("length") * thresholds.min_coverage
     quiet = (pl.col("covered") >= pl.col("gpus")) & (pl.col("peak") <= thresholds.idle_activity)
-    free = pl.col("pods_known") & (pl.col("held") == 0)
+    watched = pl.col("watched") >= pl.col("length") * pl.col("share") * thresholds.min_coverage
+    free = watched & (pl.col("held") == 0)
+    traced = pl.col("billed").fill_null(False) | (pl.col("samples") > 0) | (pl.col("held") > 0)
     early = (pl.col("first_seen") >= pl.col("hour_end")).fill_null(True)
     return (
-        pl.when((pl.col("up") == 0) & early)
+        pl.when(down & early)
         .then(pl.lit("early"))
-        .when((pl.col("up") == 0) & seen)
+        .when(down & seen & ~traced)
         .then(pl.lit("off"))
-        .when(pl.col("up") == 0)
+        .when(down)
         .then(pl.lit("unknown"))
-        .when(pl.col("unbilled").fill_null(False))
+        .when(~pl.col("billed").fill_null(True))
         .then(pl.lit("off"))
         .when(pl.col("peak") > thresholds.idle_activity)
         .then(pl.lit("busy"))

@@ -45,39 +45,35 @@ class NodeCosts:
     days: Mapping[tuple[str, str], frozenset[date]]
     through: Mapping[tuple[str, str], datetime]
 
-    def unbilled(self, hours: Hours) -> pl.DataFrame:
-        """Hours whose bill is in and does not have the node, though it bills the node at others.
+    def billing(self, hours: Hours) -> pl.DataFrame:
+        """Whether the bill has a node in an hour, where the bill is in.
 
         Returns:
-            ``cluster, node, hour, unbilled`` (true).
+            ``cluster, node, hour, billed``: true where a cost row touches the hour; false where
+            the bill of the node's cluster is in and the node, which it has at other hours, is not
+            on it. No row where nothing can be said.
         """
-        priced = self.hours.select(_HOUR).unique()
+        priced = self.hours.select(*_HOUR, pl.lit(True).alias("billed")).unique()
         delivered = [
-            {"cluster": cluster, "node": node, "date": day, "through": self.through[cluster, basis]}
+            (cluster, node, day, self.through[cluster, basis])
             for (cluster, node), basis in self.basis.items()
             for day in self.days.get((cluster, basis), frozenset())
         ]
-        frame = pl.DataFrame(
+        end = pl.Datetime("us", "UTC")
+        days = pl.DataFrame(
             delivered,
-            schema={
-                "cluster": pl.String(),
-                "node": pl.String(),
-                "date": pl.Date(),
-                "through": pl.Datetime("us", "UTC"),
-            },
+            schema={"cluster": pl.String, "node": pl.String, "date": pl.Date, "through": end},
+            orient="row",
         )
-        # The last moment of an hour decides, so that an hour over midnight needs both days.
-        dated = hours.frame.select(
-            "hour",
-            "hour_end",
-            (pl.col("hour_end") - pl.duration(microseconds=1)).dt.date().alias("date"),
-        )
-        return (
-            frame.join(dated, on="date")
+        # The last moment of an hour decides, so that an hour over midnight needs the later day.
+        last = pl.col("hour_end") - pl.duration(microseconds=1)
+        lacking = (
+            days.join(hours.frame.select("hour", "hour_end", date=last.dt.date()), on="date")
             .filter(pl.col("hour_end") <= pl.col("through"))
             .join(priced, on=_HOUR, how="anti")
-            .select(*_HOUR, pl.lit(True).alias("unbilled"))
+            .select(*_HOUR, pl.lit(False).alias("billed"))
         )
+        return pl.concat([priced, lacking])
 
 
 def node_costs(tables: RuleTables, nodes: pl.DataFrame, hours: Hours) -> NodeCosts:

@@ -99,7 +99,7 @@ class IdleNodesRule(Rule):
             return Verdict(scope.answers, skipped=scope.skipped)
         hours = _off_hours(thresholds, context)
         costs = node_costs(tables, scope.nodes, hours)
-        known = states(tables, scope.nodes, hours, costs.unbilled(hours).lazy(), thresholds)
+        known = states(tables, scope.nodes, hours, costs.billing(hours).lazy(), thresholds)
         judged = [
             _judge(rows, thresholds, context)
             for rows in known.partition_by(KEY, maintain_order=True)

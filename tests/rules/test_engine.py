@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import date, timedelta
+from decimal import Decimal
 from typing import TYPE_CHECKING, ClassVar
 
 import polars as pl
@@ -98,7 +99,7 @@ def test_what_ends_is_resolved_once_and_leaves_the_sums(ledger: Ledger, weekends
     weekends.write(ledger)
     later(ledger, weekends, 0.9)
     found = run(ledger, day=NEXT)
-    assert [(f.status, f.saving_per_month) for f in found.findings] == [("resolved", 0)]
+    assert [(f.status, f.saving_per_month) for f in found.findings] == [("resolved", Decimal(0))]
     assert found.savings == {}
     later(ledger, weekends, 0.9)
     assert run(ledger, day=NEXT + timedelta(days=1)).findings == ()
@@ -124,7 +125,7 @@ def test_an_exception_is_shown_and_leaves_the_sums(ledger: Ledger, weekends: Wor
     (finding,) = found.findings
     assert finding.exception is not None
     assert (finding.status, finding.exception.reason) == ("excepted", "reserved")
-    assert (finding.saving_per_month, finding.money.saving_per_month) == (0, 1440)
+    assert (finding.saving_per_month, finding.money.saving_per_month) == (Decimal(0), Decimal(1440))
     assert found.savings == {}
     assert state(found) == ("finding", None)
 

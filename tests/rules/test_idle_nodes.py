@@ -269,25 +269,29 @@ def test_currencies_are_never_added(weekends: World) -> None:
 def test_an_estimate_never_stands_beside_a_bill(weekends: World) -> None:
     weekends.cost("7").cost("100", x_Basis="estimated", x_Source="estimate")
     money = finding(weekends.judge()).money
-    assert (money.basis, money.spent) == ("billed", 672)
+    assert (money.basis, money.spent) == ("billed", Decimal(672))
 
 
 def test_estimates_are_marked(weekends: World) -> None:
     money = finding(weekends.cost("7", x_Basis="estimated").judge()).money
-    assert (money.basis, money.spent, money.saving_per_month) == ("estimated", 672, 1440)
+    assert (money.basis, money.spent, money.saving_per_month) == (
+        "estimated",
+        Decimal(672),
+        Decimal(1440),
+    )
 
 
 def test_a_lagging_bill_does_not_change_the_saving(weekends: World) -> None:
     """Two days late: the second weekend is not billed yet."""
     weekends.cost("7", span=between(0, 12 * 24))
     money = finding(weekends.judge()).money
-    assert (money.spent, money.saving_per_month) == (336, 1440)
+    assert (money.spent, money.saving_per_month) == (Decimal(336), Decimal(1440))
 
 
 def test_a_day_that_is_billed_in_part_does_not_count_as_a_day(weekends: World) -> None:
     weekends.cost("7", span=between(0, 12 * 24 + 6))
     money = finding(weekends.judge()).money
-    assert (money.spent, money.saving_per_month) == (336 + 42, 1440)
+    assert (money.spent, money.saving_per_month) == (Decimal(336 + 42), Decimal(1440))
 
 
 def test_all_lines_of_the_node_hour_count_exactly(weekends: World) -> None:

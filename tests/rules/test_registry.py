@@ -60,7 +60,7 @@ def test_a_rule_is_found_by_code_or_name(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["RB12", "gpu.idle-node", "idle-nodes"])
 def test_an_unknown_rule_names_the_nearest(text: str) -> None:
-    with pytest.raises(UsageError, match="did you mean (RB102|gpu.idle-nodes)") as caught:
+    with pytest.raises(UsageError, match=r"did you mean (RB102|gpu\.idle-nodes)") as caught:
         find_rule(text)
     assert caught.value.exit_code == 2
 
