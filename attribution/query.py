@@ -132,7 +132,12 @@ def query(ledger: Ledger, request: Query) -> list[QueryResult]:
     coverage = _coverage(ledger, request.window)
     currencies = rows["BillingCurrency"].unique().sort().to_list() or [request.currency]
     return [
-        _result(request, currency, rows.filter(pl.col("BillingCurrency") == currency), coverage)
+        _result(
+            request,
+            currency,
+            rows.filter(pl.col("BillingCurrency") == pl.lit(currency, pl.String)),
+            coverage,
+        )
         for currency in currencies
     ]
 
@@ -285,27 +290,21 @@ def _grouped(request: Query, rows: pl.DataFrame) -> list[dict[str, Any]]:
         return []
     dark = pl.col("dark").sum() > 0
     effective = pl.col("EffectiveCost").sum().cast(pl.Float64)
-    groups = (
-        rows.select(pl.exclude(by), *(_key(key) for key in by))
-        .group_by(by)
-        .agg(
-            from_units(pl.when(pl.col("known").sum() > 0).then(pl.col(cost).sum())).alias("cost"),
-            from_units(pl.when(~dark).then(pl.col("ActiveCost").sum())).alias("active_cost"),
-            pl.when(effective != 0)
-            .then(1 - pl.col("dark_cost").sum().cast(pl.Float64) / effective)
-            .alias("active_cost_known_share"),
-            (pl.col("gpu_seconds").sum().cast(pl.Float64) / 3600).alias("gpu_hours"),
-            pl.when(pl.col("x_Basis").n_unique() == 1)
-            .then(pl.col("x_Basis").first())
-            .otherwise(pl.lit("mixed"))
-            .alias("basis"),
-            pl.col("unknown").sum(),
-        )
-    )
+    dark_cost = pl.col("dark_cost").sum().cast(pl.Float64)
+    single = pl.when(pl.col("x_Basis").n_unique() == 1).then(pl.col("x_Basis").first())
+    figures = {
+        "cost": from_units(pl.when(pl.col("known").sum() > 0).then(pl.col(cost).sum())),
+        "active_cost": from_units(pl.when(~dark).then(pl.col("ActiveCost").sum())),
+        "active_cost_known_share": pl.when(effective != 0).then(1 - dark_cost / effective),
+        "gpu_hours": pl.col("gpu_seconds").sum().cast(pl.Float64) / 3600,
+        "basis": single.otherwise(pl.lit("mixed")),
+        "unknown": pl.col("unknown").sum(),
+    }
+    wanted = [figure.alias(name) for name, figure in figures.items() if name not in by]
+    keyed = rows.select(pl.exclude(by), *(_key(key) for key in by))
+    groups = keyed.group_by(by).agg(wanted)
     ordered = groups.sort("cost", *by, descending=[True, *(False for _ in by)], nulls_last=True)
-    return ordered.select(
-        *by, "cost", "active_cost", "active_cost_known_share", "gpu_hours", "basis", "unknown"
-    ).to_dicts()
+    return ordered.select(*by, *(name for name in figures if name not in by)).to_dicts()
 
 
 def _coverage(ledger: Ledger, window: Window) -> list[dict[str, Any]]:

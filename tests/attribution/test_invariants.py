@@ -1,0 +1,186 @@
+"""The five invariants, on generated days."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+
+from attribution.day import attribute_day
+from attribution.facts import DayFacts
+from ledger.money import to_units
+from ledger.schema import COST_COLUMNS
+from ledger.settings import NodePool, PoolMatch, Settings
+
+if TYPE_CHECKING:
+    from tests.attribution.conftest import DayBuilder
+
+GIB = 2**30
+NAMES = ("n1", "n2")
+LINE = ("x_Source", "x_LineId", "x_Part")
+hours = st.integers(0, 96).map(lambda quarter: quarter / 4)
+money = st.none() | st.integers(-(10**15), 10**17).map(lambda units: Decimal(units).scaleb(-12))
+POOLS = Settings(
+    node_pools=(
+        NodePool(match=PoolMatch(label="pool=aws"), split="aws-split"),
+        NodePool(match=PoolMatch(label="pool=oc"), split="opencost"),
+    )
+)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A day in plain values; hypothesis shrinks these."""
+
+    nodes: list[dict[str, Any]]
+    pods: list[dict[str, Any]]
+    lines: list[dict[str, Any]]
+    hole: bool
+
+
+@st.composite
+def spans(draw: st.DrawFn) -> tuple[float, float]:
+    start, end = sorted((draw(hours), draw(hours)))
+    return (start, end) if start < end else (min(start, 23.75), min(start, 23.75) + 0.25)
+
+
+@st.composite
+def plans(draw: st.DrawFn) -> Plan:
+    nodes = [
+        {
+            "gpus": draw(st.sampled_from([None, 0, 1, 8])),
+            "cpu_millicores": draw(st.sampled_from([None, 4000, 192_000])),
+            "memory_bytes": draw(st.sampled_from([16 * GIB, 2048 * GIB])),
+            "labels": draw(st.sampled_from(["{}", '{"pool":"aws"}', '{"label_pool":"oc"}'])),
+        }
+        for _ in NAMES
+    ]
+    pods = [
+        {
+            "span": draw(spans()),
+            "node": draw(st.sampled_from([*NAMES, "n3"])),
+            "gpus": draw(st.sampled_from([None, 0, 1, 3, 8])),
+            "cpu_millicores": draw(st.sampled_from([None, 0, 500, 100_000])),
+            "memory_bytes": draw(st.sampled_from([None, 3, 7 * GIB])),
+            "state": draw(st.sampled_from(["held", "running"])),
+            "interval": draw(st.sampled_from([None, 60.0])),
+            "labels": draw(st.sampled_from([{}, {"experiment": "a"}, {"experiment": "b"}])),
+        }
+        for _ in range(draw(st.integers(0, 5)))
+    ]
+    lines = [
+        {
+            "span": draw(spans()),
+            "resource": draw(st.sampled_from(["i-n1", "i-n2", "s3", None])),
+            **{name: draw(money) for name in COST_COLUMNS},
+            "BillingCurrency": draw(st.sampled_from(["USD", "CNY"])),
+        }
+        for _ in range(draw(st.integers(0, 5)))
+    ]
+    return Plan(nodes, pods, lines, draw(st.booleans()))
+
+
+def build(new_day: type[DayBuilder], plan: Plan) -> DayFacts:
+    day = new_day().price("gpu", "2.5")
+    for name, fields in zip(NAMES, plan.nodes, strict=True):
+        day.node(name, **fields)
+        if plan.hole:
+            day.node(name, 0, 9, interval=60, **fields).node(name, 12, 24, interval=60, **fields)
+    for index, pod in enumerate(plan.pods):
+        fields = {key: pod[key] for key in pod if key not in ("span", "interval", "labels")}
+        day.pod(f"u{index}", *pod["span"], interval=pod["interval"], labels=pod["labels"], **fields)
+        day.use(f"u{index}", "cpu_usage", 8, 0.3 + index).use(f"u{index}", "gpu_activity", 8, 0.7)
+    for index, line in enumerate(plan.lines):
+        fields = {key: line[key] for key in line if key not in ("span", "resource")}
+        day.line(f"l{index}", line["resource"], line["span"][0], line["span"][1], **fields)
+    return day.facts()
+
+
+def tables(facts: DayFacts) -> dict[str, pl.DataFrame]:
+    names = ("charges", "prices", "nodes", "workloads", "usage")
+    return {name: getattr(facts, name) for name in names}
+
+
+@settings(max_examples=25, deadline=None)
+@given(plan=plans())
+def test_parts_add_up_and_none_turns_against_its_charge(
+    new_day: type[DayBuilder], plan: Plan
+) -> None:
+    facts = build(new_day, plan)
+    books = attribute_day(facts, POOLS)
+    units = [to_units(pl.col(name)).alias(name) for name in COST_COLUMNS]
+    charges = facts.charges.select(*LINE, *units).sort(LINE)
+    billed = books.costs.filter(x_Basis="billed").select(*LINE, "target", *units)
+    shares = (
+        billed.group_by(LINE)
+        .agg(
+            pl.when(pl.col(name).null_count() == 0).then(pl.col(name).sum()).alias(name)
+            for name in COST_COLUMNS
+        )
+        .sort(LINE)
+    )
+    assert_frame_equal(charges, shares)
+    signs = billed.join(charges, on=LINE, suffix="_whole")
+    for name in COST_COLUMNS:
+        assert signs.filter(pl.col(name).sign() * pl.col(f"{name}_whole").sign() < 0).is_empty()
+        known = books.daily[name].sum() or Decimal(0)
+        assert known == (books.costs[name].sum() or Decimal(0))
+    assert books.costs.filter(pl.col("gpu_seconds") < 0).is_empty()
+
+
+@settings(max_examples=25, deadline=None)
+@given(plan=plans(), seed=st.integers(0, 1000))
+def test_order_and_copies_of_rows_do_not_matter(
+    new_day: type[DayBuilder], plan: Plan, seed: int
+) -> None:
+    facts = build(new_day, plan)
+    mixed = {
+        name: pl.concat([frame, frame]).sample(fraction=1, shuffle=True, seed=seed)
+        for name, frame in tables(facts).items()
+    }
+    shuffled = DayFacts.of_tables(facts.day, mixed)
+    once, again = attribute_day(facts, POOLS), attribute_day(shuffled, POOLS)
+    assert_frame_equal(once.costs, again.costs)
+    assert_frame_equal(once.daily, again.daily)
+    assert once.gaps == again.gaps
+
+
+@settings(max_examples=15, deadline=None)
+@given(plan=plans(), at=st.floats(0.1, 0.9))
+def test_cutting_intervals_does_not_matter(
+    new_day: type[DayBuilder], plan: Plan, at: float
+) -> None:
+    """Rows of one state cut in two (two windows, a label that changed and changed back)."""
+    facts = build(new_day, plan)
+    length = pl.col("end") - pl.col("start")
+    cut = (pl.col("start") + length * at).dt.round("1m").alias("cut")
+    api = pl.col("interval_seconds").is_null()
+
+    def halves(frame: pl.DataFrame) -> pl.DataFrame:
+        rows = frame.filter(api).with_columns(cut)
+        return pl.concat(
+            [
+                frame.filter(~api),
+                rows.with_columns(end="cut").drop("cut"),
+                rows.with_columns(start="cut").drop("cut"),
+            ]
+        ).filter(pl.col("start") < pl.col("end"))
+
+    split = replace(facts, nodes=halves(facts.nodes), workloads=halves(facts.workloads))
+    assert_frame_equal(attribute_day(facts, POOLS).costs, attribute_day(split, POOLS).costs)
+
+
+@settings(max_examples=15, deadline=None)
+@given(plan=plans())
+def test_a_lost_source_never_lowers_the_bill(new_day: type[DayBuilder], plan: Plan) -> None:
+    facts = build(new_day, plan)
+    for name in ("nodes", "workloads", "usage"):
+        rest = {other: frame for other, frame in tables(facts).items() if other != name}
+        books = attribute_day(DayFacts.of_tables(facts.day, rest), POOLS)
+        billed = books.costs.filter(x_Basis="billed")
+        assert (billed["EffectiveCost"].sum() or 0) == (facts.charges["EffectiveCost"].sum() or 0)
