@@ -87,7 +87,10 @@ def _nodes(world: World, day: tuple[int, int]) -> Iterator[_Row]:
     for node in world.nodes:
         start = max(node.created, day[0])
         if start < day[1]:
-            yield _node(world, node, api, start, day[1]) | {"labels": _json(node.labels)}
+            yield _node(world, node, api, start, day[1]) | {
+                "labels": _json(node.labels),
+                "gpus": node.gpus or None,  # the API lists no resource that a node lacks
+            }
         for begin, end in visible(world, start, day[1]):
             yield _node(world, node, sampled, begin, end) | {
                 "labels": _json(_sanitised(node.labels)),
