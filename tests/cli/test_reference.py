@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+import cli
+from cli.main import COMMANDS
+from cli.reference import reference
+from cli.settings_view import settings_schema
+
+DOCS = Path(cli.__path__[0]).parent / "docs"
+
+
+def test_the_reference_is_the_help() -> None:
+    assert (DOCS / "cli.md").read_text() == reference(), "python -m cli.reference > docs/cli.md"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_is_in_the_reference(name: str) -> None:
+    assert f"\n## runbill {name}\n" in reference()
+
+
+def test_the_published_settings_schema_is_the_one_in_force() -> None:
+    assert (DOCS / "schemas/settings.json").read_text() == settings_schema(), (
+        "runbill config schema > docs/schemas/settings.json")
+
+
+@pytest.mark.parametrize("path", sorted((DOCS / "schemas").glob("*.json")), ids=lambda p: p.stem)
+def test_every_schema_is_one(path: Path) -> None:
+    schema = json.loads(path.read_text())
+    Draft202012Validator.check_schema(schema)
+    if path.stem != "settings":
+        assert schema["properties"]["kind"] == {"const": path.stem}
+        assert schema["properties"]["schema_version"] == {"const": "1"}
