@@ -50,7 +50,7 @@ def find_runs(times: pl.DataFrame, key: str, usual: timedelta) -> pl.DataFrame:
             pl.col("distance").is_null() | (pl.col("distance") > HOLE * pl.col("interval"))
         ).cum_sum()
     )
-    half = pl.when(pl.col("samples") == 1).then((pl.col("interval") / 2)).otherwise(timedelta())
+    half = pl.when(pl.col("samples") == 1).then(pl.col("interval") / 2).otherwise(timedelta())
     return (
         chained.group_by("run")
         .agg(

@@ -152,6 +152,8 @@ class PrometheusCollector:
             ]
             ok = series.metric in present
             instead = f"absent; {others[0]} is read instead" if others else "no samples"
+            if series.optional and not others:
+                instead, others = f"absent, as on many clusters: {series.blind}", [series.metric]
             found.append(
                 Probe(
                     need=series.metric,

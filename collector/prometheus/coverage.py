@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, timedelta
 
 import polars as pl
 
@@ -21,8 +21,8 @@ def holes(seen: pl.DataFrame, window: Window, grain: timedelta) -> list[Window]:
             grain of sampling, not a hole.
     """
     inside = clip(seen, window)
-    starts: list[datetime] = [*inside["start"].to_list(), window.end]
-    ends: list[datetime] = [window.start, *inside["end"].to_list()]
+    starts = [*(moment.astimezone(UTC) for moment in inside["start"]), window.end]
+    ends = [window.start, *(moment.astimezone(UTC) for moment in inside["end"])]
     spans = [(low, high) for low, high in zip(ends, starts, strict=True) if low < high]
     return [
         Window(low, high)

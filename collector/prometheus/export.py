@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
@@ -135,7 +135,7 @@ class ParquetExport:
         ).collect()
         low, high = ends["low"].min(), ends["high"].max()
         if isinstance(low, datetime) and isinstance(high, datetime) and low < high:
-            return Window(low, high)
+            return Window(low.astimezone(UTC), high.astimezone(UTC))
         return None
 
     @cached_property

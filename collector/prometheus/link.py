@@ -161,7 +161,7 @@ class _Session(requests.Session):
         self,
         method: str,
         url: str | bytes,
-        *args: Any,
+        *args: Any,  # noqa: ANN401
         **kwargs: Any,  # noqa: ANN401
     ) -> _Reply:
         """The parent's ``request``; a reply that is an error is raised."""
@@ -184,7 +184,7 @@ class _Session(requests.Session):
             ) from error
         except requests.exceptions.ChunkedEncodingError as error:
             raise TransientError(f"{place} broke off its reply") from error
-        except (requests.RequestException, ValueError) as error:
+        except (OSError, ValueError) as error:  # RequestException is an OSError; so is a missing CA
             raise SourceError(f"{place}: {_short(error)}") from error
         self._answered.set()
         self.last = _Reply(response)

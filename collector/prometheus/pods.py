@@ -91,10 +91,12 @@ def _until_ended(frame: pl.DataFrame, phases: pl.DataFrame) -> pl.DataFrame:
     some = phases.filter(ended).select("uid").unique()
     finishing = frame.select("uid", "time").join(some, on="uid", how="semi").sort("time", "uid")
     before = finishing.join_asof(phases, on="time", by="uid", check_sortedness=False)
-    return pl.concat([
-        frame.select("uid", "time").join(some, on="uid", how="anti"),
-        before.filter(~ended).select("uid", "time"),
-    ])
+    return pl.concat(
+        [
+            frame.select("uid", "time").join(some, on="uid", how="anti"),
+            before.filter(~ended).select("uid", "time"),
+        ]
+    )
 
 
 def with_uid(frame: pl.DataFrame, names: pl.DataFrame) -> pl.DataFrame:

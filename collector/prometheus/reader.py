@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 
 import polars as pl
 
@@ -83,6 +83,7 @@ class Reader:
     def _see(self, samples: pl.DataFrame) -> None:
         newest = samples["time"].max()
         if isinstance(newest, datetime):
+            newest = newest.astimezone(UTC)
             self.newest = max(newest, self.newest or newest)
 
 

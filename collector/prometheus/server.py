@@ -36,7 +36,7 @@ SHORTEST_CHUNK = timedelta(minutes=5)  # neither chosen nor halved below
 CHUNK_ROWS = 250_000
 THREADS = 4
 _MARK = timedelta(hours=6)  # grain of the first look for the oldest sample
-_FARTHEST = timedelta(days=400)
+_FARTHEST = timedelta(days=1825)  # 7,300 looks; a range query may have 11,000 points
 
 
 class Server:
@@ -140,31 +140,33 @@ class Server:
         return frame, Answer([], answer.warnings, answer.infos)
 
     def present(self, metrics: Sequence[str]) -> frozenset[str]:
-        """The metrics with a sample in the last hour of what the server holds."""
+        """The metrics with a sample in the last hour, or else day, of what the server holds."""
         reach = self.reach()
         at = datetime.now(UTC) if reach is None else reach.end
-        found = [name for name in metrics if self._any(name, at)]
-        return frozenset(found)
+        return frozenset(
+            name for name in metrics if self._any(name, "1h", at) or self._any(name, "1d", at)
+        )
 
-    def _any(self, metric: str, at: datetime) -> bool:
-        return bool(self._query(f"count(last_over_time({metric}{self._matcher}[1h]))", at).series)
+    def _any(self, metric: str, span: str, at: datetime) -> bool:
+        query = f"group(last_over_time({metric}{self._matcher}[{span}]))"
+        return bool(self._query(query, at).series)
 
     def reach(self) -> Window | None:
         """From the oldest to the newest sample of nodes.
 
-        A look every six hours over what the server says it keeps (at most 400 days), then the raw
+        A look every six hours over what the server says it keeps (at most 5 years), then the raw
         samples around the first and the last hit.
         """
         now = datetime.now(UTC).replace(microsecond=0)
         kept = self._retention()
-        marks = self._marks(now - kept, now)
+        marks = self._marks(now - -(-kept // _MARK) * _MARK, now)
         if not marks:
             return None
         low = self._ends(Window(marks[0] - _MARK, marks[0]))
         high = self._ends(Window(marks[-1] - timedelta(minutes=15), marks[-1] + _MARK))
         if low is None or high is None or low.start >= high.end:
             return None
-        return Window(low.start, high.end)
+        return Window(low.start.astimezone(UTC), high.end.astimezone(UTC))
 
     def _marks(self, start: datetime, end: datetime) -> list[datetime]:
         probe = f"group(last_over_time({NODE_INFO.metric}{self._matcher}[15m]))"
@@ -185,7 +187,7 @@ class Server:
         return Window(low, max(high, low + timedelta(microseconds=1)))
 
     def _retention(self) -> timedelta:
-        """How long the server keeps samples by its own word; stores without one: 400 days."""
+        """How long the server keeps samples by its own word; stores without one: 5 years."""
         try:
             with self._link() as link:
                 body = link.status("runtimeinfo")
