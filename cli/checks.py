@@ -43,7 +43,7 @@ _FINDINGS = (
     Column("guardrail", "Guardrail"),
 )
 _CURRENCY = Column("currency", "Currency")
-_TOO_YOUNG = ("short_history", "low_coverage")
+_FAILED = ("access_denied", "throttled", "query_failed", "labels_missing", "stale_data", "error")
 _REASONS = {
     "no_series": "the series that show it are not there",
     "low_coverage": "too few samples in the days that it looks at",
@@ -182,12 +182,12 @@ def _row(finding: Finding) -> dict[str, Cell]:
 
 
 def code_of(found: Checklist, fail_on: str | None) -> int:
-    """3 if a required source kept a rule from answering; 1 for findings if asked; else 0.
+    """3 if a fault or a failed source kept a rule from answering; 1 for findings if asked; else 0.
 
-    Days before the first close are no gap of a source: too little history leaves the code alone.
-    A hole in the day itself is a gap of its collect stage already.
+    Too little history or a node without a series leaves the code alone: days before the first close
+    are no gap, and a hole in the day itself is a gap of its collect stage already.
     """
-    if any(each.required and each.reason not in _TOO_YOUNG for each in found.outcomes):
+    if any(each.required and each.reason in _FAILED for each in found.outcomes):
         return exits.GAPS
     failing = any(
         finding.active and exits.reaches(finding.severity, fail_on) for finding in found.findings

@@ -41,7 +41,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A closed demo of two days."""
     folder = tmp_path_factory.mktemp("world")
     done = CliRunner().invoke(
-        main, ["demo", str(folder), "--days", "2", "--end", "2026-11-30", "-o", "json"])
+        main, ["demo", str(folder), "--days", "2", "--end", "2026-11-30", "-o", "json"]
+    )
     (folder.parent / "demo.json").write_text(done.stdout)
     assert done.exit_code == 0, done.stderr
     return folder
@@ -62,7 +63,8 @@ def sample(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     bill = shared / "data/billing/focus10_sample.csv"
     settings(folder, billing=[{"name": "sample", "path": str(bill)}])
     done = CliRunner().invoke(
-        main, ["--config", str(folder / "runbill.yaml"), "run", "--window", SEPTEMBER])
+        main, ["--config", str(folder / "runbill.yaml"), "run", "--window", SEPTEMBER]
+    )
     assert done.exit_code == 0, done.stderr
     assert "clusters" in done.stdout  # it says what is blind
     return folder
@@ -70,19 +72,47 @@ def sample(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_bill_alone_closes_to_the_last_digit(sample: Path, invoke: Invoke) -> None:
     config = sample / "runbill.yaml"
-    found = document(invoke("--config", config, "query", "--by", "provider", "--cost", "billed",
-                            "--window", SEPTEMBER, "-o", "json"))
+    found = document(
+        invoke(
+            "--config",
+            config,
+            "query",
+            "--by",
+            "provider",
+            "--cost",
+            "billed",
+            "--window",
+            SEPTEMBER,
+            "-o",
+            "json",
+        )
+    )
     assert Decimal(found["total"]) == Decimal(found["billed"]) == Decimal("20.52022672899")
     assert {row["provider"]: Decimal(row["cost"]) for row in found["rows"]} == {
-        "AWS": Decimal("18.00663861840"), "Microsoft": Decimal("1.97651418586"),
-        "Oracle": Decimal("0.53707392473")}
+        "AWS": Decimal("18.00663861840"),
+        "Microsoft": Decimal("1.97651418586"),
+        "Oracle": Decimal("0.53707392473"),
+    }
     assert found["window"] == {"start": "2024-09-01T00:00:00Z", "end": "2024-10-01T00:00:00Z"}
 
 
 def test_filters_hide_and_never_change(sample: Path, invoke: Invoke) -> None:
     config = sample / "runbill.yaml"
-    found = document(invoke("--config", config, "query", "--by", "provider", "--cost", "billed",
-                            "--filter", "provider=A*", "-o", "json"))
+    found = document(
+        invoke(
+            "--config",
+            config,
+            "query",
+            "--by",
+            "provider",
+            "--cost",
+            "billed",
+            "--filter",
+            "provider=A*",
+            "-o",
+            "json",
+        )
+    )
     assert [row["provider"] for row in found["rows"]] == ["AWS"]
     assert Decimal(found["total"]) == Decimal("18.00663861840")
     assert Decimal(found["total"]) + Decimal(found["hidden"]) == Decimal("20.52022672899")
@@ -119,17 +149,29 @@ def test_query_by_experiment_equals_truth_json(world: Path, invoke: Invoke) -> N
     assert found["window"] == truth["window"]
 
 
-@pytest.mark.parametrize(("args", "kind"), [
-    (["report"], "report"), (["checklist"], "checklist"), (["checklist", "-v"], "checklist"),
-    (["attribute", "--day", "2026-11-30"], "attribute"), (["ledger", "history"], "ledger-history"),
-    (["collect", "--day", "2026-11-30"], "collect"), (["doctor"], "doctor"),
-    (["doctor", "--identity", "--window", "2026-11-29..2026-12-01"], "identity"),
-    (["config", "show", "--origin"], "config"), (["config", "validate"], "config-validity"),
-    (["rules", "list"], "rules"), (["rules", "explain", "rb102"], "rule"),
-    (["ledger", "schema"], "ledger-schema"), (["ledger", "schema", "costs"], "ledger-schema"),
-    (["query", "--by", "owner,phase", "--idle", "share"], "query")])
-def test_every_document_fits_its_schema(copied: Path, invoke: Invoke, args: list[str],
-                                        kind: str) -> None:
+@pytest.mark.parametrize(
+    ("args", "kind"),
+    [
+        (["report"], "report"),
+        (["checklist"], "checklist"),
+        (["checklist", "-v"], "checklist"),
+        (["attribute", "--day", "2026-11-30"], "attribute"),
+        (["ledger", "history"], "ledger-history"),
+        (["collect", "--day", "2026-11-30"], "collect"),
+        (["doctor"], "doctor"),
+        (["doctor", "--identity", "--window", "2026-11-29..2026-12-01"], "identity"),
+        (["config", "show", "--origin"], "config"),
+        (["config", "validate"], "config-validity"),
+        (["rules", "list"], "rules"),
+        (["rules", "explain", "rb102"], "rule"),
+        (["ledger", "schema"], "ledger-schema"),
+        (["ledger", "schema", "costs"], "ledger-schema"),
+        (["query", "--by", "owner,phase", "--idle", "share"], "query"),
+    ],
+)
+def test_every_document_fits_its_schema(
+    copied: Path, invoke: Invoke, args: list[str], kind: str
+) -> None:
     done = invoke("--config", copied / "runbill.yaml", *args, "-o", "json")
     assert done.exit_code in (0, 3), done.stderr
     assert document(done)["kind"] == kind
@@ -138,9 +180,13 @@ def test_every_document_fits_its_schema(copied: Path, invoke: Invoke, args: list
 def test_a_second_run_leaves_the_same_rows(copied: Path, invoke: Invoke) -> None:
     def rows() -> dict[str, pl.DataFrame]:
         ledger = copied / "ledger"
-        return {path.name: pl.read_delta(str(path)).drop("version", strict=False).pipe(
-                    lambda frame: frame.sort(frame.columns))
-                for path in sorted(ledger.iterdir()) if path.is_dir()}
+        return {
+            path.name: pl.read_delta(str(path))
+            .drop("version", strict=False)
+            .pipe(lambda frame: frame.sort(frame.columns))
+            for path in sorted(ledger.iterdir())
+            if path.is_dir()
+        }
 
     before = rows()
     config = copied / "runbill.yaml"
@@ -155,8 +201,18 @@ def test_a_second_run_leaves_the_same_rows(copied: Path, invoke: Invoke) -> None
 
 
 def test_identity_says_which_rule_hit(world: Path, invoke: Invoke) -> None:
-    found = document(invoke("--config", world / "runbill.yaml", "doctor", "--identity",
-                            "--window", "2026-11-29..2026-12-01", "-o", "json"))
+    found = document(
+        invoke(
+            "--config",
+            world / "runbill.yaml",
+            "doctor",
+            "--identity",
+            "--window",
+            "2026-11-29..2026-12-01",
+            "-o",
+            "json",
+        )
+    )
     rules = {hit["rule"] for hit in found["hits"] if hit["key"] == "experiment"}
     assert {"(none hit)", "workload"} & rules
     for key in ("experiment", "owner"):

@@ -25,7 +25,8 @@ def test_every_command_is_in_the_reference(name: str) -> None:
 
 def test_the_published_settings_schema_is_the_one_in_force() -> None:
     assert (DOCS / "schemas/settings.json").read_text() == settings_schema(), (
-        "runbill config schema > docs/schemas/settings.json")
+        "runbill config schema > docs/schemas/settings.json"
+    )
 
 
 @pytest.mark.parametrize("path", sorted((DOCS / "schemas").glob("*.json")), ids=lambda p: p.stem)
