@@ -1,10 +1,10 @@
 """Bills: FOCUS Cost and Usage files (1.0 to 1.4) become rows of the table ``charges``.
 
-The path of a line: ``files`` finds and fetches, ``sheet`` opens a file as text cells, ``columns``
-matches its headers, ``values`` reads cells, ``lines`` cleans a batch of rows, ``reading`` does so
-for all files, ``whole`` gives the lines their ids, ``days`` splits what spans several days,
-``kinds`` names dimension and elasticity, and ``focus`` is the collector that puts them together.
-``report`` keeps count of everything odd.
+The path of a line: ``files`` (and ``s3``) finds and fetches, ``sheet`` opens a file as text cells,
+``columns`` matches its headers, ``lines`` cleans a batch of rows with ``numbers``, ``times``,
+``objects`` and ``content``, ``reading`` does so for all files, ``whole`` gives the lines their ids,
+``days`` splits what spans several days, ``kinds`` names dimension and elasticity, and ``focus`` is
+the collector that puts them together. ``report`` keeps count of everything odd.
 """
 
 from __future__ import annotations

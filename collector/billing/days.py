@@ -48,12 +48,15 @@ def to_days(lines: pl.DataFrame, window: Window) -> pl.DataFrame:
     """
     first, last = START.dt.date(), (END - pl.duration(microseconds=1)).dt.date()
     spans = (first != last) & ~stays_on_first_day()
-    whole = lines.filter(~spans).with_columns(
+    whole = lines.filter(~spans, _inside(first, window)).with_columns(
         first.alias("day"), pl.lit(0, pl.Int64).alias("x_Part")
     )
     parts = _parts(lines.filter(spans), window)
-    days = pl.col("day").is_between(window.start.date(), window.end.date(), closed="left")
-    return pl.concat([whole, parts.select(whole.columns)]).filter(days)
+    return pl.concat([whole, parts.select(whole.columns)])
+
+
+def _inside(day: pl.Expr, window: Window) -> pl.Expr:
+    return day.is_between(window.start.date(), window.end.date(), closed="left")
 
 
 def _parts(lines: pl.DataFrame, window: Window) -> pl.DataFrame:
@@ -81,10 +84,9 @@ def _parts(lines: pl.DataFrame, window: Window) -> pl.DataFrame:
         .with_columns(weight=(pl.col("end") - pl.col("start")).dt.total_microseconds())
     )
     shares = split(claims, group=["x_LineId"], amounts=SUMMABLE, weight="weight", order=["day"])
-    inside = pl.col("day").is_between(window.start.date(), window.end.date(), closed="left")
     rest = lines.lazy().drop("ChargePeriodStart", "ChargePeriodEnd", *SUMMABLE)
     return (
-        shares.filter(inside)
+        shares.filter(_inside(pl.col("day"), window))
         .select(
             "x_LineId",
             "day",

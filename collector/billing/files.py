@@ -118,10 +118,10 @@ def fetch(where: str, folder: Path) -> LocalFile:
         SourceError: It cannot be read.
     """
     path = Path(where)
-    if is_s3(where):
-        path = folder / "download"
-        Bucket(where).download(where, path)
     try:
+        if is_s3(where):
+            path = folder / "download"
+            Bucket(where).download(where, path)
         with path.open("rb") as stream:
             magic = stream.read(4)
         if not magic:

@@ -83,13 +83,10 @@ class FocusBill:
             BadInputError: No file there is a FOCUS bill.
         """
         read = read_bill(self.path, self.bill.timezone, window)
-        lines, alerts = whole_lines(read)
-        charges = to_days(lines, window).with_columns(
-            dimension(), elasticity(), pl.lit("billed").alias("x_Basis")
-        )
+        charges, alerts = _charges(read, window)
         return Facts(
             window,
-            {CHARGES.name: charges.select(_COLUMNS).sort("day", "x_LineId", "x_Part")},
+            {CHARGES.name: charges},
             coverage=len(read.tallies) / (len(read.tallies) + len(read.refused)),
             gaps=tuple(Gap(_reason(error), str(error)) for _, error in read.refused),
             quarantine=_quarantine(read),
@@ -127,6 +124,15 @@ class FocusBill:
             blind = "the lines of the refused files"
         found = Probe(need, not read.refused, detail, blind, _whole_days(read.span))
         return [found, *(_column_probe(name, name not in read.lacking) for name in WISHED)]
+
+
+def _charges(read: BillRead, window: Window) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    lines, alerts = whole_lines(read)
+    days = to_days(lines, window)
+    del lines
+    kinds = (dimension(), elasticity(), pl.lit("billed").alias("x_Basis"))
+    charges = days.with_columns(kinds).select(_COLUMNS)
+    return charges.sort("day", "x_LineId", "x_Part"), alerts
 
 
 def _column_probe(name: str, there: bool) -> Probe:

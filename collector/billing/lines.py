@@ -1,9 +1,6 @@
-"""A batch of text rows to clean bill lines: types, defaults, faults put aside, stable identity."""
+"""A batch of text rows to clean bill lines: types, defaults, faults put aside."""
 
 from __future__ import annotations
-
-import json
-from hashlib import blake2b
 
 import polars as pl
 import polars.selectors as cs
@@ -15,22 +12,15 @@ from collector.billing.columns import (
     TEXT_COLUMNS,
     TIME_COLUMNS,
 )
+from collector.billing.content import content_hash, content_text, other_columns
 from collector.billing.days import END, START, occupied_end, stays_on_first_day
+from collector.billing.numbers import BAD_NUMBER, TOO_LARGE, read_numbers, rounding_residue
+from collector.billing.objects import read_json
 from collector.billing.report import Tally
-from collector.billing.sheet import ROW, SURPLUS, json_of
-from collector.billing.values import (
-    BAD_NUMBER,
-    TOO_LARGE,
-    read_json,
-    read_numbers,
-    read_times,
-    rounding_residue,
-)
+from collector.billing.sheet import ROW, SURPLUS
+from collector.billing.times import read_times
 from ledger.schema import COST_COLUMNS
 from ledger.window import Window
-
-CONTENT = "content"
-"""Column of the hash of what a line says."""
 
 PERIOD = ("ChargePeriodStart", "ChargePeriodEnd")
 _CATEGORIES = {name.lower(): name for name in ("Usage", "Purchase", "Tax", "Credit", "Adjustment")}
@@ -44,7 +34,7 @@ def clean(batch: pl.DataFrame, window: Window, tally: Tally) -> pl.DataFrame:
     """Read a batch of rows.
 
     Args:
-        batch: Text columns by their working names, ``row`` and ``surplus``.
+        batch: Text columns by their working names, ``ROW`` and ``SURPLUS`` (``Sheet.batches``).
         window: Lines that have no day in it are left out, and counted.
         tally: Takes what is odd.
 
@@ -63,7 +53,9 @@ def clean(batch: pl.DataFrame, window: Window, tally: Tally) -> pl.DataFrame:
     kept = kept.with_columns(_providers(kept))
     texts = content_text(kept)
     tally.count("not_utf8", int(texts.str.contains(_NOT_UTF8, literal=True).sum()))
-    return kept.with_columns(content_hash(texts), _other(kept)).drop(ROW, cs.starts_with(OTHER))
+    return kept.with_columns(content_hash(texts), other_columns(kept)).drop(
+        ROW, cs.starts_with(OTHER)
+    )
 
 
 def with_periods(batch: pl.DataFrame, tally: Tally) -> pl.DataFrame:
@@ -232,44 +224,3 @@ def _providers(rows: pl.DataFrame) -> list[pl.Expr]:
         pl.coalesce(names).alias("ServiceProviderName"),
         pl.coalesce(reversed(names)).alias("ProviderName"),
     ]
-
-
-def _other(rows: pl.DataFrame) -> pl.Expr:
-    """Columns that the table does not know, as one JSON object without the empty ones."""
-    names = sorted(name for name in rows.columns if name.startswith(OTHER))
-    if not names:
-        return pl.lit(None, pl.String).alias("x_Other")
-    pairs = [_pair(name.removeprefix(OTHER), pl.col(name)) for name in names]
-    body = pl.concat_str(pairs, separator=",", ignore_nulls=True)
-    known = pl.any_horizontal(pl.col(name).is_not_null() for name in names)
-    return pl.when(known).then(pl.concat_str(pl.lit("{"), body, pl.lit("}"))).alias("x_Other")
-
-
-def _pair(key: str, cell: pl.Expr) -> pl.Expr:
-    label = json.dumps(key, ensure_ascii=False) + ":"
-    return pl.when(cell.is_not_null()).then(pl.concat_str(pl.lit(label), json_of(cell)))
-
-
-def content_text(rows: pl.DataFrame) -> pl.Series:
-    """What each line says: ``Name=value`` of its cells, by name, without the empty ones.
-
-    The same in any file, row order, column order and format; a column that the table does not know
-    today counts as it would if the table knew it.
-    """
-    names = {name.removeprefix(OTHER): name for name in rows.columns if name != ROW}
-    cells: list[pl.Expr] = []
-    for label, name in sorted(names.items()):
-        value = pl.col(name).to_physical() if name in TIME_COLUMNS else pl.col(name)
-        parts = [pl.lit(f"\x1f{label}="), value]
-        nulls = rows[name].null_count()
-        if nulls == 0:
-            cells += parts
-        elif nulls < rows.height:
-            cells.append(pl.concat_str(parts))  # null where the value is
-    return rows.with_columns(pl.concat_str(cells, ignore_nulls=True).alias(CONTENT))[CONTENT]
-
-
-def content_hash(texts: pl.Series) -> pl.Series:
-    """blake2b of each text: a hash of polars may differ from one version to the next."""
-    hashes = [blake2b(text, digest_size=12).hexdigest() for text in texts.cast(pl.Binary).to_list()]
-    return pl.Series(CONTENT, hashes, dtype=pl.String)

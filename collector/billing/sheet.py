@@ -17,7 +17,7 @@ import polars as pl
 from collector.billing.files import LocalFile
 from ledger.errors import BadInputError
 
-BATCH_ROWS = 100_000
+BATCH_ROWS = 50_000
 ROW = "row"
 """Column of the row number: the header is row 1, as in a spreadsheet; blank lines count."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from collector.billing.columns import FOCUS
-from collector.billing.lines import CONTENT
+from collector.billing.content import CONTENT
 from collector.billing.reading import FILE, BillRead
 from ledger.schema import CHARGES
 
@@ -22,6 +22,7 @@ def whole_lines(read: BillRead) -> tuple[pl.DataFrame, tuple[str, ...]]:
     if not read.frames:
         return pl.DataFrame(schema={**_COLUMNS, "x_LineId": pl.String}), ()
     lines = pl.concat(read.frames, how="diagonal")
+    read.frames.clear()  # a month of a large bill is gigabytes: one copy of it is enough
     missing = [
         pl.lit(None, dtype).alias(name)
         for name, dtype in _COLUMNS.items()

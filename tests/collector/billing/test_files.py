@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -204,13 +205,12 @@ def endpoint() -> Iterator[str]:
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         assert server.stderr is not None
         try:
-            for line in server.stderr:
-                if match := re.search(r"http://127\.0\.0\.1:\d+", line):
-                    yield match[0]
-                    break
+            url = next(filter(None, (re.search(r"http://\S+:\d+", line) for line in server.stderr)))
+            # Nobody reads its log, and a full pipe would stop it.
+            threading.Thread(target=server.stderr.read, daemon=True).start()
+            yield url[0]
         finally:
             server.terminate()
-            server.communicate()
 
 
 @pytest.fixture

@@ -78,3 +78,11 @@ def test_an_id_does_not_change_with_the_program(collect: Collect) -> None:
 def test_columns_without_a_value_do_not_count(collect: Collect, text: Text) -> None:
     plain = charges(collect([{}]))["x_LineId"]
     assert charges(collect([{"SkuId": "", "x_Mine": "NULL"}]))["x_LineId"].equals(plain)
+
+
+def test_tags_in_two_columns_both_count(collect: Collect) -> None:
+    """Tags that are no JSON move to ``x_Other``; lines that differ only there stay apart."""
+    tags = ["a=1", "a=2", '{"a":1}', '{"a":2}']
+    ids = charges(collect([{"Tags": tag} for tag in tags]))["x_LineId"]
+    assert ids.n_unique() == 4
+    assert not ids.str.contains("-").any()

@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collector.billing.values import canonical_object, read_numbers, read_times, rounding_residue
+from collector.billing.numbers import read_numbers, rounding_residue
+from collector.billing.objects import canonical_object
+from collector.billing.times import read_times
 
 EXACT = Context(prec=400, rounding=ROUND_HALF_EVEN)
 UNIT = Decimal("1e-12")
