@@ -28,6 +28,7 @@ from rules.rule import RuleTables
 
 KEY = ("cluster", "node")
 METER = "gpu_activity"
+_QUARTER = int(SLOT.total_seconds() * 1000)
 _TIME = pl.Datetime("us", "UTC")
 _HOUR = [*KEY, "hour"]
 
@@ -132,43 +133,75 @@ def node_list(tables: RuleTables) -> pl.DataFrame:
     )
 
 
-def device_hours(usage: pl.LazyFrame, hours: Hours) -> pl.LazyFrame:
-    """Samples and peak activity of each device in each hour.
-
-    A slot without any sample has no row, so what an hour should hold is taken from the fullest
-    hour of the device's day; a slot that expects 5 samples or more says it by itself, because
-    rounding to whole samples then errs by about a tenth at most.
+def device_hours(usage: pl.LazyFrame, hours: Hours) -> pl.DataFrame:
+    """How long each device was sampled in each hour, and its peak; rolled up day by day.
 
     Returns:
-        ``cluster, node, card, device, hour, samples, expected, peak``; and ``instances``: how many
-        devices the card had that day (a partitioned card has several, ``card/instance``).
+        ``cluster, node, card, device, hour, samples, expected, seen`` (quarters of an hour, by
+        samples over expected samples), ``peak``; and ``instances``: how many devices the card had
+        that day (a partitioned card has several, ``card/instance``).
     """
-    day = [*KEY, "device", "date"]
+    days = hours.slots.select(pl.col("slot").dt.date().alias("day")).unique().sort("day")
+    parts = [
+        _device_day(usage.filter(pl.col("day") == day), hours).collect()
+        for day in days["day"].to_list()
+    ]
+    # An hour that lies over UTC midnight has a part in each day.
+    return (
+        pl.concat(parts)
+        .group_by(*KEY, "card", "device", "hour")
+        .agg(
+            pl.col("samples", "expected", "seen").sum(),
+            pl.col("peak").max(),
+            pl.col("instances").max(),
+        )
+    )
+
+
+def _device_day(usage: pl.LazyFrame, hours: Hours) -> pl.LazyFrame:
+    """``device_hours`` of one UTC day.
+
+    A slot without any sample has no row. Where a slot expects five samples or more, every slot of
+    an hour should have some; where samples are rarer, as many slots as in the day's best hour.
+    """
+    device = [*KEY, "device"]
+    full = pl.col("full").max().over(device)
+    ratio = pl.col("samples") / pl.max_horizontal("expected", full, 1)
+    whole = pl.col("quarters") == pl.col("hour_quarters")
+    best = (pl.col("with_samples") / pl.col("quarters")).filter(whole).max().over(device)
+    density = pl.when(pl.col("full") >= 5).then(1.0).otherwise(best.fill_null(1.0))
     card = pl.col("device").fill_null("").str.split("/").list.first()
-    per_slot = pl.col("slot_expected").max().over(day)
-    rate = (pl.col("expected") / pl.col("length")).max().over(day)
     return (
         _device_slots(usage)
-        .join(hours.slots.lazy(), on="slot")
-        .group_by(*KEY, "device", "hour")
+        .join(_day_slots(hours).lazy(), on="slot")
+        .with_columns(full.alias("full"), ratio.clip(upper_bound=1.0).alias("ratio"))
+        .group_by(*device, "hour")
         .agg(
-            pl.col("samples", "expected").sum(),
-            pl.col("expected").max().alias("slot_expected"),
-            pl.col("peak").max(),
+            pl.col("samples", "ratio").sum(),
+            pl.col("full", "peak", "quarters", "hour_quarters").max(),
+            (pl.col("samples") > 0).cast(pl.Int64).sum().alias("with_samples"),
         )
-        .join(
-            hours.frame.lazy().select("hour", "length", date=pl.col("hour_start").dt.date()),
-            on="hour",
+        .with_columns(density.alias("density"), card.alias("card"))
+        .select(
+            *KEY,
+            "card",
+            "device",
+            "hour",
+            "samples",
+            (pl.col("full") * pl.col("density") * pl.col("quarters")).alias("expected"),
+            (pl.col("ratio") / pl.col("density")).alias("seen"),
+            "peak",
+            pl.col("device").n_unique().over(*KEY, "card").alias("instances"),
         )
-        .with_columns(card.alias("card"))
-        .with_columns(
-            pl.max_horizontal(
-                rate * pl.col("length"),
-                pl.when(per_slot >= 5).then(per_slot * pl.col("length") / _slot_ms()),
-            ).alias("expected"),
-            pl.col("device").n_unique().over(*KEY, "card", "date").alias("instances"),
-        )
-        .select(*KEY, "card", "device", "hour", "samples", "expected", "peak", "instances")
+    )
+
+
+def _day_slots(hours: Hours) -> pl.DataFrame:
+    """``slot, hour, quarters`` (of the hour in the slot's day), ``hour_quarters`` (in all)."""
+    count = pl.len().cast(pl.Int64)
+    return hours.slots.with_columns(
+        count.over("hour", pl.col("slot").dt.date()).alias("quarters"),
+        count.over("hour").alias("hour_quarters"),
     )
 
 
@@ -179,13 +212,10 @@ def _device_slots(usage: pl.LazyFrame) -> pl.LazyFrame:
         .group_by(*KEY, "device", "slot")
         .agg(
             pl.col("samples", "expected").fill_null(0).sum(),
+            pl.col("expected").max().fill_null(0).alias("full"),
             pl.col("max").fill_nan(None).max().alias("peak"),
         )
     )
-
-
-def _slot_ms() -> int:
-    return int(SLOT.total_seconds() * 1000)
 
 
 def _watched(tables: RuleTables, hours: Hours) -> pl.LazyFrame:
@@ -250,14 +280,15 @@ def _may_be_up() -> pl.Expr:
     return 1 - known_off / pl.col("length")
 
 
-def _with_devices(rows: pl.LazyFrame, devices: pl.LazyFrame, min_coverage: float) -> pl.LazyFrame:
+def _with_devices(rows: pl.LazyFrame, devices: pl.DataFrame, min_coverage: float) -> pl.LazyFrame:
     """Adds ``samples, expected, peak, covered``: cards with enough samples for the paid time."""
-    span = rows.select(*_HOUR, "share")
-    # The margin is for the division above: 0.9 of 40 samples is 36, not 36.00000000000001.
-    needed = pl.col("expected") * pl.col("share") * min_coverage - 1e-9
+    span = rows.select(*_HOUR, "share", (pl.col("length") / _QUARTER).alias("quarters"))
+    # The margin is for divisions of floats: 0.9 of 4 is not always 3.6 quarters.
+    needed = pl.col("quarters") * pl.col("share") * min_coverage - 1e-9
     cards = (
-        devices.join(span, on=_HOUR)
-        .with_columns(((pl.col("samples") > 0) & (pl.col("samples") >= needed)).alias("covered"))
+        devices.lazy()
+        .join(span, on=_HOUR)
+        .with_columns(((pl.col("samples") > 0) & (pl.col("seen") >= needed)).alias("covered"))
         .group_by(*_HOUR, "card")
         .agg(
             pl.col("samples", "expected").sum(),

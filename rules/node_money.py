@@ -78,9 +78,9 @@ class NodeCosts:
 
 def node_costs(tables: RuleTables, nodes: pl.DataFrame, hours: Hours) -> NodeCosts:
     """Costs of the given nodes (``cluster, node``), by local hour."""
-    rows = _cost_rows(tables)
+    rows = _cost_rows(tables).collect(engine="streaming")
     days, through = _delivered(rows)
-    own = rows.join(nodes.lazy().select(KEY), on=KEY, how="semi").collect()
+    own = rows.join(nodes.select(KEY), on=KEY, how="semi")
     billed = pl.col("billed").any().over(KEY)
     own = own.filter(pl.col("billed") | ~billed)
     kinds = own.select(*KEY, "billed").unique().iter_rows()
@@ -120,10 +120,10 @@ def _cost_rows(tables: RuleTables) -> pl.LazyFrame:
 
 
 def _delivered(
-    rows: pl.LazyFrame,
+    rows: pl.DataFrame,
 ) -> tuple[dict[tuple[str, str], frozenset[date]], dict[tuple[str, str], datetime]]:
     """Per cluster and basis the days that are in whole, and the end of the last row."""
-    ends = rows.group_by("cluster", "billed", "day").agg(pl.col("end").max()).sort("day").collect()
+    ends = rows.group_by("cluster", "billed", "day").agg(pl.col("end").max()).sort("day")
     through: dict[tuple[str, str], datetime] = {}
     days: dict[tuple[str, str], set[date]] = defaultdict(set)
     for cluster, billed, day, end in ends.select("cluster", "billed", "day", "end").iter_rows():
