@@ -144,11 +144,17 @@ def _scope(nodes: pl.DataFrame, context: Context) -> _Scope:
 
 
 def _nothing_seen(context: Context) -> Answer:
-    """No node in any table: the rule as a whole is unknown, for want of the first cluster."""
-    sources = [_source(each.name) for each in context.settings.clusters if each.prometheus]
-    source = sources[0] if sources else None
-    reason = context.why(source, "no_series") if source else "no_series"
-    return Answer(None, "unknown", reason, source)
+    """No node in any table: the rule as a whole is unknown, for want of a cluster's series."""
+    known = [
+        (each.prometheus.required, _source(each.name))
+        for each in context.settings.clusters
+        if each.prometheus
+    ]
+    if not known:
+        return Answer(None, "unknown", "no_series")
+    # A required source comes first, so that its absence shows in the exit code.
+    source = max(known, key=lambda pair: pair[0])[1]
+    return Answer(None, "unknown", context.why(source, "no_series"), source)
 
 
 def _off_hours(thresholds: IdleNodes, context: Context) -> Hours:

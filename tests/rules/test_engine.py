@@ -166,6 +166,14 @@ def test_unknown_in_a_required_source_is_marked(
     assert found.lacks_required is required
 
 
+def test_an_empty_ledger_with_a_required_cluster_is_a_gap(ledger: Ledger) -> None:
+    optional = {"name": "a", "prometheus": {"url": "http://x", "required": False}}
+    found = run(ledger, Settings.model_validate({"clusters": [optional, CLUSTER]}))
+    assert state(found) == ("unknown", "no_series")
+    assert found.lacks_required
+    assert not run(ledger).lacks_required
+
+
 def test_why_a_source_was_not_read_comes_from_its_closes(ledger: Ledger, world: World) -> None:
     world.node().write(ledger)
     row = {

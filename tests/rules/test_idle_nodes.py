@@ -160,6 +160,25 @@ def test_two_holders_of_a_card_in_a_slot_are_one_card(world: World) -> None:
     assert answer(world.judge()) == ("finding", None)
 
 
+def test_tenants_that_share_a_card_do_not_raise_what_is_expected(world: World) -> None:
+    """Two tenants at once, each with a full set of samples, and later none: all is covered."""
+    world.node(gpus=1).activity(world.window, 0.0, devices=1, expected=30)
+    shared = [row for row in world.rows["usage"] if row["slot"].hour < 12]
+    for row in shared:
+        row["uid"] = "a"
+    world.rows["usage"] += [{**row, "uid": "b"} for row in shared]
+    assert answer(world.judge()) == ("finding", None)
+
+
+def test_a_part_of_a_slot_is_not_the_whole(world: World) -> None:
+    """A tenant's ten minutes are sampled whole, the rest of each slot is not."""
+    world.node(gpus=1).activity(world.window, 0.0, devices=1, expected=30)
+    for row in world.rows["usage"]:
+        if row["slot"].minute or row["slot"].hour != 12:
+            row.update(uid="a", samples=20, expected=20)
+    assert answer(world.judge()) == ("unknown", "low_coverage")
+
+
 def test_instances_of_one_card_do_not_stand_for_others(world: World) -> None:
     world.node(gpus=2)
     for instance in ("1", "2"):
@@ -239,6 +258,16 @@ def test_a_group_that_scales_down_never_appears(world: World) -> None:
             )
     verdict = world.judge()
     assert {each.status for each in verdict.answers} == {"clean"}
+
+
+def test_a_node_that_is_billed_though_nothing_saw_it_is_not_off(world: World) -> None:
+    world.node("other").activity(world.window, 0.5, "other")
+    for day in range(14):
+        span = between(day * 24 + 8, day * 24 + 22)
+        world.node("n1", 8, span, created=START - 30 * DAY).activity(span, 0.5)
+    world.cost("7")
+    outcomes = {each.resource: (each.status, each.reason) for each in world.judge().answers}
+    assert outcomes["node/c/n1"] == ("unknown", "low_coverage")
 
 
 def test_a_node_that_is_up_but_not_billed_at_night_costs_nothing(world: World) -> None:
