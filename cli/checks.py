@@ -122,16 +122,21 @@ def outcomes_section(states: Sequence[Outcome], *, half: bool = False) -> Sectio
     )
 
 
-def findings_section(findings: Sequence[Finding], currency: str | None) -> Section:
-    """The findings, open and dear ones first."""
+def findings_section(
+    findings: Sequence[Finding], currency: str | None, *, short: bool = False
+) -> Section:
+    """The findings, open and dear ones first; ``short`` for the essentials of each."""
     columns = _FINDINGS if currency or not findings else (*_FINDINGS, _CURRENCY)
+    note = "In full, with commands: runbill checklist" if short and findings else None
     return Section(
         "findings",
         "Findings",
         columns,
         tuple(map(_row, findings)),
         empty="no finding",
+        note=note,
         tone="severity",
+        short=short,
     )
 
 

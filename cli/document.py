@@ -68,6 +68,7 @@ class Section:
         brief: Whether the terminal shows it without ``--verbose``.
         half: Whether a page may set it beside the next one.
         shown: Rows that a page shows at once, the rest folded.
+        short: Whether the terminal leaves out all but the essentials of each finding.
     """
 
     key: str
@@ -81,6 +82,7 @@ class Section:
     brief: bool = True
     half: bool = False
     shown: int = 50
+    short: bool = False
 
     @property
     def caption(self) -> str:

@@ -110,7 +110,9 @@ def _document(
         ],
     }
     outcomes = outcomes_section(checklist.states if checklist else (), half=True)
-    document = report_document(figures, outcomes, findings_section(found, currency), checks)
+    document = report_document(
+        figures, outcomes, findings_section(found, currency, short=True), checks
+    )
     saved = (
         []
         if checklist is None
