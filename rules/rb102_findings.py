@@ -222,17 +222,10 @@ def _evidence(
     day = pl.col("night") | pl.col("weekend") | pl.col("holiday")
     idle_days = all_rows.filter(~day, pl.col("state") == "idle")
     known = judged.bins.filter(pl.col("verdict").is_in(KNOWN)).height
-    peak = wasted["peak"].max()
+    activity = _activity(wasted, f"prometheus/{cluster}", thresholds.idle_activity, window)
+    unseen = "" if activity else "activity of the cards (no samples: no pod held one); "
     found = [
-        Evidence(
-            METER,
-            f"prometheus/{cluster}",
-            window,
-            float(peak) if isinstance(peak, float) else None,
-            thresholds.idle_activity,
-            int(wasted["samples"].sum()),
-            int(wasted["expected"].sum()),
-        ),
+        *activity,
         Evidence(
             "idle_hours",
             "ledger/nodes",
@@ -259,8 +252,19 @@ def _evidence(
             window,
             _hours(int(idle_days["up"].sum())),
         ),
-        Evidence("not_checked", "runbill", window, _NOT_CHECKED),
+        Evidence("not_checked", "runbill", window, unseen + _NOT_CHECKED),
     ]
     if rows["committed"].any():
         found.append(Evidence("realisable", "ledger/charges", window, "after_commitment"))
     return tuple(found)
+
+
+def _activity(
+    wasted: pl.DataFrame, source: str, threshold: float, window: Window
+) -> tuple[Evidence, ...]:
+    """The highest activity of any card in the wasted hours; nothing if there are no samples."""
+    peak = wasted["peak"].max()
+    if not isinstance(peak, float):
+        return ()
+    samples, expected = int(wasted["samples"].sum()), int(wasted["expected"].sum())
+    return (Evidence(METER, source, window, peak, threshold, samples, expected),)

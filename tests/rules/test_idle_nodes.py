@@ -194,8 +194,10 @@ def test_no_pod_held_a_card_needs_a_sampled_view_of_pods(world: World) -> None:
     for row in world.rows["workloads"]:
         row["interval_seconds"] = None
     assert answer(world.judge()) == ("unknown", "no_series")
-    world.node(source="prometheus/c").pod("sys", gpus=0)
-    assert answer(world.judge()) == ("finding", None)
+    found = finding(world.node(source="prometheus/c").pod("sys", gpus=0).judge())
+    assert "gpu_activity" not in [each.metric for each in found.evidence]
+    assert "activity of the cards" in str(evidence(found, "not_checked").value)
+    assert found.confidence == "medium"
 
 
 def test_days_without_any_pod_say_nothing_of_pods(world: World) -> None:
