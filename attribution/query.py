@@ -153,40 +153,59 @@ def _check(key: str) -> None:
 
 
 def _needs(request: Query) -> tuple[bool, list[str]]:
-    """Whether the hourly rows are needed, and the columns that are read."""
+    """Whether the hourly rows are needed, and the columns that are read.
+
+    Idle is shared among rows of all keys, whatever is asked for: rounding must not depend on it.
+    """
     keys = {*request.by, *request.filters}
     fine = not request.window.whole_days or bool(keys & _FINE)
-    columns = {KEYS[key] for key in keys if key in KEYS}
-    if request.tags or any(key.startswith("label:") for key in keys):
-        columns |= {"tags", *(set(request.tags) & set(IDENTITY_KEYS))}
+    columns = {KEYS[key] for key in keys if key in KEYS} | (set(request.tags) & set(IDENTITY_KEYS))
     if request.idle == "share":
-        columns |= set(_POOL)
+        columns |= {name for key, name in KEYS.items() if fine or key not in _FINE}
     figures = {"EffectiveCost", "BilledCost", "ActiveCost", "gpu_seconds", COST_OF[request.cost]}
     return fine, sorted(columns | figures | {"target", "x_Basis", "BillingCurrency"})
+
+
+def _labels(request: Query) -> list[str]:
+    """The ``label:KEY`` columns that a question looks at."""
+    keys = {key for key in (*request.by, *request.filters) if key.startswith("label:")}
+    return sorted(keys | {f"label:{key}" for key in request.tags})
+
+
+def _source(ledger: Ledger, request: Query, *, fine: bool) -> pl.LazyFrame:
+    """The rows of the window with a column for each label that is asked for."""
+    if fine:
+        inside = pl.col("ChargePeriodStart").is_between(
+            request.window.start, request.window.end, closed="left"
+        )
+        hour = pl.col("ChargePeriodStart").dt.truncate("1h")
+        rows = ledger.scan(COSTS, request.window).filter(inside).with_columns(hour)
+    else:
+        rows = ledger.scan(COSTS_DAILY, request.window)
+    if not (labels := _labels(request)):
+        return rows
+    # Many rows share their tags: each is read once.
+    distinct = rows.select("tags").unique().collect(engine="streaming")
+    values = [_tag(name.removeprefix("label:")).alias(name) for name in labels]
+    return rows.join(
+        distinct.select("tags", *values).lazy(), on="tags", how="left", nulls_equal=True
+    )
 
 
 def _read(ledger: Ledger, request: Query) -> pl.DataFrame:
     """Rows of the window, summed over what the question does not look at, money in units."""
     fine, columns = _needs(request)
     money = [name for name in columns if name in COST_OF.values()]
-    keys = [name for name in columns if name not in (*money, "gpu_seconds")]
-    if fine:
-        inside = pl.col("ChargePeriodStart").is_between(
-            request.window.start, request.window.end, closed="left"
-        )
-        rows = (
-            ledger.scan(COSTS, request.window)
-            .filter(inside)
-            .with_columns(pl.col("ChargePeriodStart").dt.truncate("1h"))
-        )
-    else:
-        rows = ledger.scan(COSTS_DAILY, request.window)
+    keys = [name for name in columns if name not in (*money, "gpu_seconds")] + _labels(request)
+    if request.idle == "share":
+        keys.append("tags")
     cost = COST_OF[request.cost]
     counted = not fine and cost != "ActiveCost"
     unknown = pl.col(f"{cost}_unknown").sum() if counted else pl.col(cost).null_count()
     dark = pl.col("EffectiveCost").filter(pl.col("ActiveCost").is_null())
     sums = (
-        rows.group_by(keys)
+        _source(ledger, request, fine=fine)
+        .group_by(keys)
         .agg(
             *(pl.col(name).sum() for name in (*money, "gpu_seconds")),
             pl.col("ActiveCost").null_count().alias("dark"),
@@ -197,47 +216,50 @@ def _read(ledger: Ledger, request: Query) -> pl.DataFrame:
         .collect()
     )
     amounts = [*money, "dark_cost"]
-    return sums.with_columns(to_units(pl.col(name)) for name in amounts).sort(keys, nulls_last=True)
+    # Any fixed order will do; the rows may be millions, and hashes are compared fastest.
+    order = pl.struct(keys).hash(seed=0)
+    return sums.sort(order).with_columns(to_units(pl.col(name)) for name in amounts)
 
 
 def _share_idle(rows: pl.DataFrame) -> pl.DataFrame:
     """Give the idle of each node, day and resource to its holders by effective cost.
 
-    A pool that nobody holds keeps its idle. Its total and every other pool stay as they are.
+    A pool that nobody holds keeps its idle. Its total and every other pool stay as they are. Costs
+    weigh in steps of 1e-9, which leaves room for a day of a node in any currency.
     """
     money = [name for name in rows.columns if name in COST_OF.values()]
-    idle = pl.col("target") == IDLE
-    holder = (pl.col("target") == "workload") & pl.col("node").is_not_null()
-    pools = list(_POOL)
-    holders = rows.filter(holder & (pl.col("EffectiveCost") > 0)).with_row_index("row")
-    free = rows.filter(idle).group_by(pools).agg(pl.col(money).sum())
+    free = rows.filter(pl.col("target") == IDLE).group_by(_POOL).agg(pl.col(money).sum())
+    free = free.with_row_index("pool")
+    rows = rows.with_row_index("row").join(
+        free.select("pool", *_POOL),
+        on=list(_POOL),
+        how="left",
+        nulls_equal=True,
+        maintain_order="left",
+    )
+    holds = (pl.col("target") == "workload") & (pl.col("EffectiveCost") > 0)
     given = split(
-        holders.select("row", *pools, pl.col("EffectiveCost").alias("weight"))
-        .join(free, on=pools, nulls_equal=True)
+        rows.filter(holds & pl.col("pool").is_not_null())
+        .select("row", "pool", (pl.col("EffectiveCost") // 1000).alias("weight"))
+        .join(free.select("pool", *money), on="pool")
         .lazy(),
-        group=pools,
+        group=["pool"],
         amounts=money,
         weight="weight",
         order=["row"],
     ).collect()
+    spread = pl.col("pool").is_in(given["pool"].unique().implode()).fill_null(value=False)
+    kept = rows.filter(~(spread & (pl.col("target") == IDLE)))
     more = given.select("row", *(pl.col(name).alias(f"more_{name}") for name in money))
-    grown = (
-        holders.join(more, on="row", how="left", maintain_order="left")
-        .with_columns(pl.col(name) + pl.col(f"more_{name}").fill_null(0) for name in money)
-        .select(rows.columns)
+    return kept.join(more, on="row", how="left", maintain_order="left").with_columns(
+        pl.col(name) + pl.col(f"more_{name}").fill_null(0) for name in money
     )
-    rest = rows.filter(~(holder & (pl.col("EffectiveCost") > 0)))
-    kept = rest.join(given.select(pools).unique(), on=pools, how="semi", nulls_equal=True).filter(
-        ~idle
-    )
-    others = rest.join(given.select(pools).unique(), on=pools, how="anti", nulls_equal=True)
-    return pl.concat([grown, kept, others])
 
 
 def _key(key: str) -> pl.Expr:
     """The value of a grouping key as text; what has none is a special target."""
     if key.startswith("label:"):
-        value = _tag(key.removeprefix("label:"))
+        value = pl.col(key)
     elif key == "day":
         value = pl.col("day").dt.to_string("iso:strict")
     elif key == "hour":
@@ -301,7 +323,7 @@ def _grouped(request: Query, rows: pl.DataFrame) -> list[dict[str, Any]]:
         "unknown": pl.col("unknown").sum(),
     }
     wanted = [figure.alias(name) for name, figure in figures.items() if name not in by]
-    keyed = rows.select(pl.exclude(by), *(_key(key) for key in by))
+    keyed = rows.with_columns(_key(key) for key in by)
     groups = keyed.group_by(by).agg(wanted)
     ordered = groups.sort("cost", *by, descending=[True, *(False for _ in by)], nulls_last=True)
     return ordered.select(*by, *(name for name in figures if name not in by)).to_dicts()
