@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cache
 
 import msgspec
 import polars as pl
@@ -34,7 +35,7 @@ class Cleaned:
     """Plausible samples without copies.
 
     Args:
-        samples: ``ident`` Int64 (number of what the sample is about), ``meaning`` Int64 (number
+        samples: ``ident`` UInt32 (number of what the sample is about), ``meaning`` UInt32 (number
             of identity and info), ``time`` Datetime(us, UTC), ``value`` Float64; sorted by
             ``ident``, ``time``, which are unique.
         meanings: ``ident``, ``meaning`` and the columns of the series (String, null = absent),
@@ -132,33 +133,36 @@ def _label_table(
 
 
 def _columns(labels: dict[str, str], series: Series) -> dict[str, str | int | None]:
-    exported = {key.removeprefix("exported_") for key in labels if key.startswith("exported_")}
-    columns: dict[str, str | int | None] = {
-        column: next(
-            (
-                value
-                for name in names
-                if (value := labels.get(f"exported_{name}") or labels.get(name))
-            ),
-            None,
-        )
-        for column, names in series.columns.items()
-    }
-    prefix = series.prefix
-    own = {key: value for key, value in labels.items() if prefix and key.startswith(prefix)}
-    origin = {
-        key: value
-        for key, value in labels.items()
-        if key in SCRAPE_LABELS
-        or key in exported
-        or ("replica" in key and "replicaset" not in key and not key.startswith("label_"))
-    }
+    """The columns of a label set, the labels kept, and who scraped it."""
+    row: dict[str, str | int | None] = {}
+    filled = 0
+    exported = {key[9:] for key in labels if key.startswith("exported_")}
+    for column, names in series.columns.items():
+        value = None
+        for name in names:
+            value = (exported and labels.get(f"exported_{name}")) or labels.get(name) or None
+            if value is not None:
+                filled += 1
+                break
+        row[column] = value
+    own, prefix = {}, series.prefix
+    if prefix is not None:
+        own = {key: value for key, value in labels.items() if key.startswith(prefix)}
+    origin = {key: value for key, value in labels.items() if _of_scrape(key) or key in exported}
     return {
-        **columns,
-        "labels_kept": canonical(own),
+        **row,
+        "labels_kept": canonical(own) if own else "{}",
         "origin_text": canonical(origin),
-        "richness": len(own) + sum(value is not None for value in columns.values()),
+        "richness": len(own) + filled,
     }
+
+
+@cache
+def _of_scrape(label: str) -> bool:
+    """Whether a label tells who scraped, not what was measured."""
+    return label in SCRAPE_LABELS or (
+        "replica" in label and "replicaset" not in label and not label.startswith("label_")
+    )
 
 
 def canonical(labels: dict[str, str]) -> str:
@@ -177,7 +181,6 @@ def _number(table: pl.DataFrame, series: Series) -> pl.DataFrame:
         )
         .with_row_index("series")
         .with_columns(
-            pl.col("series").cast(pl.Int64),
             ident=_first_seen([*series.identity]),
             meaning=_first_seen([*series.identity, *info]),
             origin=_first_seen(["origin_text"]),
@@ -186,7 +189,7 @@ def _number(table: pl.DataFrame, series: Series) -> pl.DataFrame:
 
 
 def _first_seen(columns: Sequence[str]) -> pl.Expr:
-    return pl.col("series").min().over(columns).cast(pl.Int64)
+    return pl.col("series").min().over(columns)
 
 
 def _count_strangers(
