@@ -34,7 +34,8 @@ def due(
     """Yesterday, and what is missing and still to be had.
 
     A source without any close is new: all that it still holds is read. A bill is also read again
-    from the start of the month before, as providers restate open billing periods.
+    from the start of the month before, as providers restate open billing periods. A source that
+    cannot tell what it holds (the Kubernetes API) is asked for the days that its neighbours fill.
 
     Args:
         ledger: The ledger.
@@ -43,15 +44,23 @@ def due(
         reaches: What each source still holds, by name; None if it cannot tell.
     """
     closed = closed_days(ledger)
-    found: list[Task] = []
+    wanted: dict[str, set[date]] = {}
     for source in sources:
         done = closed.get(source.name, set())
         held = _held(reaches.get(source.name), yesterday)
-        days = {day for day in held if day not in done} | {yesterday}
-        if not source.per_day:
-            days |= {day for day in held if day >= _restated_from(yesterday)}
-        found += tasks(source, sorted(days))
-    return found
+        wanted[source.name] = {day for day in held if day not in done} | {yesterday}
+        if source.kind == "billing":
+            wanted[source.name] |= {day for day in held if day >= _restated_from(yesterday)}
+    for source in sources:
+        if reaches.get(source.name) is None and source.cluster:
+            filled = _filled(sources, wanted, source.cluster)
+            wanted[source.name] |= filled - closed.get(source.name, set())
+    return [task for source in sources for task in tasks(source, wanted[source.name])]
+
+
+def _filled(sources: Sequence[Source], wanted: Mapping[str, set[date]], cluster: str) -> set[date]:
+    """The days that any source of a cluster is going to be read for."""
+    return {day for source in sources if source.cluster == cluster for day in wanted[source.name]}
 
 
 def reach_of(source: Source) -> Window | None:
@@ -78,7 +87,7 @@ def closed_days(ledger: Ledger) -> dict[str, set[date]]:
 
 
 def tasks(source: Source, days: Iterable[date]) -> list[Task]:
-    """The calls that read those days: one per day for clusters, one per run of days for bills."""
+    """The calls that read those days: one per day if days are large, else per unbroken run."""
     ordered = sorted(days)
     if source.per_day:
         return [Task(source, Window.of_day(day)) for day in ordered]

@@ -7,6 +7,7 @@ below holds each command's one-line help, and a test compares it with the comman
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -78,6 +79,9 @@ class Lazy(click.Group):
         **extra: Any,  # noqa: ANN401  click's own signature
     ) -> Never:
         """Run the program and end with the exit code that its errors stand for."""
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):  # no character may stop a report half-way
+                stream.reconfigure(errors="backslashreplace")
         sys.exit(
             _guarded(
                 lambda: super(Lazy, self).main(

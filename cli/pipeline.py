@@ -52,6 +52,7 @@ def run(context: Context, days: Sequence[date] | None, progress: Progress) -> Ru
         SettingsError: The settings name no source.
         RunbillError: The ledger cannot be written.
     """
+    first_run = not backfill.closed_days(context.ledger)
     plan = plan_tasks(context, days, progress)
     collected = collect(context, plan, progress)
     changed = due_days(context, days)
@@ -59,7 +60,7 @@ def run(context: Context, days: Sequence[date] | None, progress: Progress) -> Ru
     checklists = checklist(context, changed, progress)
     code = collecting.exit_code(collected, context.loaded.settings.quarantine_limit)
     code = code or (code_of(checklists[-1], None) if checklists else exits.OK)
-    asked = tuple(days) if days else _reported(context, collected)
+    asked = tuple(days) if days else _reported(context, first_run)
     return Run(asked, tuple(collected), tuple(attributed), tuple(checklists), code)
 
 
@@ -141,10 +142,7 @@ def attributed_days(context: Context, days: Sequence[date] | None) -> list[date]
     return kept
 
 
-def _reported(context: Context, collected: Sequence[Collected]) -> tuple[date, ...]:
+def _reported(context: Context, first_run: bool) -> tuple[date, ...]:
     """The days a default run reports: on a first run all that hold costs, else yesterday."""
-    yesterday = now().date() - timedelta(days=1)
-    read = {day for outcome in collected for day in outcome.window.days()}
-    held = [day for day in context.ledger.days(COSTS_DAILY) if day in read]
-    first_run = bool(held) and set(context.ledger.days(COSTS_DAILY)) <= read
-    return (held[0], held[-1]) if first_run else (yesterday,)
+    held = context.ledger.days(COSTS_DAILY) if first_run else []
+    return (held[0], held[-1]) if held else (now().date() - timedelta(days=1),)

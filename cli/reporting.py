@@ -30,8 +30,15 @@ if TYPE_CHECKING:
 _SPECIAL = (IDLE, SHARED, UNATTRIBUTED)
 
 
-def report_documents(context: Context, window: Window | None) -> list[Document]:
+def report_documents(
+    context: Context, window: Window | None, restated: pl.DataFrame | None = None
+) -> list[Document]:
     """The report of a window, one document per currency; by default of the last closed day.
+
+    Args:
+        context: Settings and ledger.
+        window: What to report.
+        restated: Rows of ``restatements`` to show; by default those of the window.
 
     Raises:
         LedgerError: No day has been attributed yet.
@@ -40,13 +47,15 @@ def report_documents(context: Context, window: Window | None) -> list[Document]:
         window = Window.of_day(attributed(context.ledger)[-1])
     checklist = _checklist(context.ledger, window)
     coverage = coverage_of(context.ledger, window)
+    changed = _restated(context.ledger, window) if restated is None else restated
     results = ask(context.ledger, Query(window, by=("experiment", "phase")))
-    return [_document(context, result, checklist, coverage) for result in results]
+    return [_document(context, result, checklist, coverage, changed) for result in results]
 
 
 def run_documents(context: Context, run: Run) -> list[Document]:
     """The report of a run's days, with what it read and worked out."""
     window = Window.of_days(min(run.asked), max(run.asked))
+    restated = pl.concat([RESTATEMENTS.empty(), *(close.restated for close in run.attributed)])
     done = {
         "collected": collect_document(run.collected).data["sources"],
         "attributed": [close.day.isoformat() for close in run.attributed],
@@ -54,7 +63,7 @@ def run_documents(context: Context, run: Run) -> list[Document]:
     }
     return [
         replace(document, data={**document.data, "run": done}, remarks=_remarks(run, window))
-        for document in report_documents(context, window)
+        for document in report_documents(context, window, restated)
     ]
 
 
@@ -80,6 +89,7 @@ def _document(
     result: QueryResult,
     checklist: Checklist | None,
     coverage: Sequence[Mapping[str, Any]],
+    restated: pl.DataFrame,
 ) -> Document:
     currency = result.currency or context.loaded.settings.currency
     window = result.query.window
@@ -91,7 +101,7 @@ def _document(
         phases=result.rows,
         nodes=_nodes(context.ledger, window, currency),
         basis=_basis(context.ledger, window, currency),
-        restated=_restated(context.ledger, window, currency),
+        restated=_changes(restated, currency),
         coverage=coverage,
         blind=tuple(blind_spots(context.loaded.settings)),
     )
@@ -151,13 +161,10 @@ def _basis(ledger: Ledger, window: Window, currency: str) -> list[dict[str, Any]
     )
 
 
-def _restated(ledger: Ledger, window: Window, currency: str) -> list[dict[str, Any]]:
-    columns = ["day", "experiment", "old", "new", "why"]
-    return (
-        ledger.scan(RESTATEMENTS, window)
-        .filter(pl.col("BillingCurrency") == currency)
-        .sort("day", "experiment", "inputs")
-        .select(columns)
-        .collect()
-        .to_dicts()
-    )
+def _restated(ledger: Ledger, window: Window) -> pl.DataFrame:
+    return ledger.scan(RESTATEMENTS, window).sort("day", "experiment", "inputs").collect()
+
+
+def _changes(restated: pl.DataFrame, currency: str) -> list[dict[str, Any]]:
+    shown = restated.filter(pl.col("BillingCurrency") == currency)
+    return shown.select("day", "experiment", "old", "new", "why").to_dicts()

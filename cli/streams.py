@@ -34,6 +34,14 @@ class Silent:
         """Say nothing."""
 
 
+class Lines:
+    """Progress for ``--verbose`` without a terminal: a line per step on stderr."""
+
+    def step(self, label: str, done: int, total: int) -> None:
+        """Write a line."""
+        click.echo(f"{label} ({done + 1} of {total})", err=True)
+
+
 class _Bar:
     """Progress on a terminal, on stderr."""
 
@@ -59,9 +67,9 @@ class _Bar:
 
 @contextmanager
 def progress(options: Globals) -> Iterator[Progress]:
-    """A progress bar if stderr is a terminal and nobody asked for quiet; else silence."""
+    """A bar if stderr is a terminal; else lines if asked for, or silence."""
     if options.quiet or not sys.stderr.isatty():
-        yield Silent()
+        yield Lines() if options.verbose and not options.quiet else Silent()
         return
     bar = _Bar()
     with bar.rich:

@@ -42,8 +42,9 @@ class Source:
         kind: billing, kubernetes, prometheus or prices.
         name: The name that its collector will have; stands in the source column of its rows.
         required: Whether a gap in it gives exit code 3.
-        per_day: Whether it is asked one UTC day at a time (clusters) or a range at once (bills).
+        per_day: Whether it is asked one UTC day at a time, as a day of it is large.
         build: Makes the collector; may raise, as collecting may.
+        cluster: The cluster that it speaks of, if it does.
     """
 
     kind: str
@@ -51,6 +52,7 @@ class Source:
     required: bool
     per_day: bool
     build: Callable[[], Collector]
+    cluster: str | None = None
 
 
 @dataclass(frozen=True)
@@ -131,8 +133,9 @@ def _cluster(cluster: Cluster, base: Path) -> list[Source]:
                 "kubernetes",
                 f"kubernetes/{cluster.name}",
                 cluster.kubernetes.required,
-                True,
+                False,
                 build_kubernetes,
+                cluster.name,
             )
         )
     if cluster.prometheus:
@@ -149,6 +152,7 @@ def _cluster(cluster: Cluster, base: Path) -> list[Source]:
                 cluster.prometheus.required,
                 True,
                 build_prometheus,
+                cluster.name,
             )
         )
     return found

@@ -25,7 +25,8 @@ def never() -> Collector:
 
 
 def source(name: str, *, per_day: bool) -> Source:
-    return Source("kind", name, True, per_day, never)
+    kind, _, cluster = name.partition("/")
+    return Source(kind if cluster else "billing", name, True, per_day, never, cluster or None)
 
 
 def days_of(tasks: list[Task]) -> list[date]:
@@ -53,7 +54,7 @@ def test_an_explicit_window_asks_every_source_for_just_that() -> None:
 
 def test_a_first_run_reads_all_that_is_held_and_yesterday(tmp_path: Path) -> None:
     ledger = Ledger.open(str(tmp_path / "ledger"), create=True)
-    sources = [source("prometheus/a", per_day=True), source("kubernetes/a", per_day=True)]
+    sources = [source("prometheus/a", per_day=True), source("kubernetes/a", per_day=False)]
     held = Window.of_days(YESTERDAY - timedelta(days=2), YESTERDAY + timedelta(days=1))
     plan = due(ledger, sources, YESTERDAY, {"prometheus/a": held, "kubernetes/a": None})
     by_source = {
@@ -61,7 +62,13 @@ def test_a_first_run_reads_all_that_is_held_and_yesterday(tmp_path: Path) -> Non
         for name in ("prometheus/a", "kubernetes/a")
     }
     assert by_source["prometheus/a"] == [YESTERDAY - timedelta(days=n) for n in (2, 1, 0)]
-    assert by_source["kubernetes/a"] == [YESTERDAY]
+    assert by_source["kubernetes/a"] == by_source["prometheus/a"]  # it cannot tell: it follows
+
+
+def test_without_neighbours_a_source_that_cannot_tell_reads_yesterday(tmp_path: Path) -> None:
+    ledger = Ledger.open(str(tmp_path / "ledger"), create=True)
+    plan = due(ledger, [source("kubernetes/a", per_day=False)], YESTERDAY, {"kubernetes/a": None})
+    assert days_of(plan) == [YESTERDAY]
 
 
 def test_a_later_run_reads_what_is_missing_or_failed(tmp_path: Path) -> None:
