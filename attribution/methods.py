@@ -101,6 +101,10 @@ def pools(hours: pl.DataFrame, prices: pl.DataFrame, rates: Rates) -> pl.DataFra
         for pool in (GPU, CPU, MEMORY, WHOLE)
     ]
     every = pl.concat(parts).drop_nulls("weight")
+    # Weights of a split add up to less than 2^63; a price above 2^62 units (four million of a
+    # currency an hour, as in IRR) keeps its leading digits.
+    total = pl.col("weight").sum().over("nh", "currency")
+    every = every.with_columns(pl.col("weight") // (total // 2**62 + 1))
     nothing = pl.col("weight").sum().over("nh", "currency") == 0
     return every.filter((pl.col("weight") > 0) | nothing).sort("nh", "currency", "pool")
 

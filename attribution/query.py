@@ -93,7 +93,9 @@ class QueryResult:
         rows: In order of cost, largest first: the keys, ``cost`` (None if no share of it is
             known), ``active_cost`` (None if any share's is unknown), ``active_cost_known_share``
             (part of the effective cost whose activity is known), ``gpu_hours``, ``basis`` (billed,
-            estimated, declared or mixed), ``unknown`` (shares whose cost is unknown).
+            estimated, declared or mixed), ``unknown`` (shares whose cost is unknown),
+            ``confidence`` (low if any share's is: seen by one source, or a life shorter than the
+            distance of two samples).
         total: Sum of the rows shown.
         window_total: Sum of all rows of the window.
         billed: Sum of the invoice lines of the window.
@@ -163,7 +165,7 @@ def _needs(request: Query) -> tuple[bool, list[str]]:
     if request.idle == "share":
         columns |= {name for key, name in KEYS.items() if fine or key not in _FINE}
     figures = {"EffectiveCost", "BilledCost", "ActiveCost", "gpu_seconds", COST_OF[request.cost]}
-    return fine, sorted(columns | figures | {"target", "x_Basis", "BillingCurrency"})
+    return fine, sorted(columns | figures | {"target", "x_Basis", "BillingCurrency", "confidence"})
 
 
 def _labels(request: Query) -> list[str]:
@@ -321,6 +323,9 @@ def _grouped(request: Query, rows: pl.DataFrame) -> list[dict[str, Any]]:
         "gpu_hours": pl.col("gpu_seconds").sum().cast(pl.Float64) / 3600,
         "basis": single.otherwise(pl.lit("mixed")),
         "unknown": pl.col("unknown").sum(),
+        "confidence": pl.when((pl.col("confidence") == "low").any())
+        .then(pl.lit("low"))
+        .otherwise(pl.lit("high")),
     }
     wanted = [figure.alias(name) for name, figure in figures.items() if name not in by]
     keyed = rows.with_columns(_key(key) for key in by)

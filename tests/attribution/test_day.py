@@ -195,6 +195,16 @@ def test_currencies_are_split_apart(new_day: type[DayBuilder], cost_by: Sums) ->
     }
 
 
+def test_a_price_in_a_small_currency_does_not_overflow(
+    new_day: type[DayBuilder], cost_by: Sums
+) -> None:
+    day = new_day().node(end=1).pod("u", end=1, gpus=2, labels={"experiment": "a"})
+    day.pod("r", end=1, cpu_millicores=1000, labels={"experiment": "r"})
+    rows = cost_by(day.line("l", effective="400000000").attribute().costs)
+    assert sum(rows.values()) == 400_000_000
+    assert float(rows["a"]) == pytest.approx(100_000_000)
+
+
 def test_unknown_columns_stay_unknown_and_are_counted(new_day: type[DayBuilder]) -> None:
     day = new_day().node(end=1).pod("u", end=1, gpus=4).line("l", ListCost=None)
     books = day.attribute()

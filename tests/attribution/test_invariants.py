@@ -14,7 +14,7 @@ from polars.testing import assert_frame_equal
 from attribution.day import attribute_day
 from attribution.facts import DayFacts
 from ledger.money import to_units
-from ledger.schema import COST_COLUMNS
+from ledger.schema import COST_COLUMNS, COSTS
 from ledger.settings import NodePool, PoolMatch, Settings
 
 if TYPE_CHECKING:
@@ -131,6 +131,7 @@ def test_parts_add_up_and_none_turns_against_its_charge(
         known = books.daily[name].sum() or Decimal(0)
         assert known == (books.costs[name].sum() or Decimal(0))
     assert books.costs.filter(pl.col("gpu_seconds") < 0).is_empty()
+    assert books.costs.select(COSTS.key).is_unique().all()
 
 
 @settings(max_examples=25, deadline=None)

@@ -84,6 +84,7 @@ def test_hours_cards_basis_and_activity(books: Ledger) -> None:
     assert rows["a"]["gpu_hours"] == 16.0
     assert rows["b"]["gpu_hours"] == 2.0
     assert {row["basis"] for row in rows.values()} == {"billed"}
+    assert {row["confidence"] for row in rows.values()} == {"high"}
     assert rows["__idle__"]["active_cost"] == 0
     assert rows["b"]["active_cost"] is None
     assert rows["b"]["active_cost_known_share"] == 0.0
