@@ -50,6 +50,13 @@ class Cleaned:
     notes: tuple[str, ...] = ()
 
     @property
+    def steps(self) -> pl.DataFrame:
+        """``frame`` without the samples that repeat the one before them."""
+        names = ("ident", "meaning", "value")
+        new = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift()) for name in names)
+        return Cleaned(self.samples.filter(new), self.meanings, self.interval).frame
+
+    @property
     def frame(self) -> pl.DataFrame:
         """Samples with the columns of their series, sorted by ``ident``, ``time``."""
         return self.samples.join(

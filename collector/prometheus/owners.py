@@ -23,9 +23,9 @@ def owner_chains(reader: Reader, info: pl.DataFrame, names: pl.DataFrame) -> pl.
         ``root_name`` (null: no owner).
     """
     first = _latest(info.rename({"created_by_kind": "kind", "created_by_name": "name"}), ["uid"])
-    named = reader.read(s.POD_OWNER)
+    named = reader.read_steps(s.POD_OWNER)
     if named is not None:
-        frame = named.frame.rename({"owner_kind": "kind", "owner_name": "name"})
+        frame = named.rename({"owner_kind": "kind", "owner_name": "name"})
         told = _latest(frame.filter(pl.col("uid").is_not_null()), ["uid"])
         first = (
             first.join(told, on="uid", how="left", suffix="_told")
@@ -79,9 +79,9 @@ def _second(reader: Reader) -> pl.DataFrame:
         (s.REPLICASET_OWNER, "ReplicaSet", "replicaset"),
         (s.JOB_OWNER, "Job", "job_name"),
     ):
-        cleaned = reader.read(series)
-        if cleaned is not None:
-            frame = cleaned.frame.rename({"owner_kind": "kind", "owner_name": "name"})
+        read = reader.read_steps(series)
+        if read is not None:
+            frame = read.rename({"owner_kind": "kind", "owner_name": "name"})
             parts.append(
                 _latest(frame, ["namespace", name]).select(
                     "namespace",

@@ -10,12 +10,12 @@ import polars as pl
 from collector.prometheus import series as s
 from collector.prometheus.amounts import AMOUNTS, amounts
 from collector.prometheus.chains import changes, clip, cut, find_runs, fuse, look_up
-from collector.prometheus.clean import Cleaned
 from collector.prometheus.owners import owner_chains
 from collector.prometheus.reader import Reader
 from ledger.facts import Quarantine
 from ledger.schema import WORKLOADS
 
+MANY = 2_000_000  # samples of pods; above, series with several samples per pod are read in parts
 _ENDED = ("Succeeded", "Failed")
 _ROLES = (
     ("label_ray_io_group", "ray-group:"),
@@ -45,12 +45,13 @@ def read_pods(reader: Reader) -> Pods | None:
         return None
     frame = _identified(info.frame, reader)
     names = frame.select("uid", "namespace", "pod").unique("uid", keep="last", maintain_order=True)
+    parts = 1 + info.samples.height // MANY
     steps = {
         "node": changes(frame, ["uid"], ["node"]),
-        "phase": _steps(reader.read(s.POD_PHASE), names, "phase"),
-        "labels": _steps(reader.read(s.POD_LABELS), names, "labels"),
+        "phase": _steps(reader.read_steps(s.POD_PHASE, parts), names, "phase"),
+        "labels": _steps(reader.read_steps(s.POD_LABELS, parts), names, "labels"),
     }
-    requests = reader.read(s.POD_REQUESTS)
+    requests = reader.read_steps(s.POD_REQUESTS, parts)
     steps["requests"] = _requests(requests, names)
     _say_if_unlabelled(steps["labels"], reader)
     runs = find_runs(_until_ended(frame, steps["phase"]), "uid", info.interval)
@@ -108,22 +109,20 @@ def with_uid(frame: pl.DataFrame, names: pl.DataFrame) -> pl.DataFrame:
     return frame.filter(pl.col("uid").is_not_null())
 
 
-def _steps(cleaned: Cleaned | None, names: pl.DataFrame, column: str) -> pl.DataFrame:
+def _steps(read: pl.DataFrame | None, names: pl.DataFrame, column: str) -> pl.DataFrame:
     """Changes of one column per pod; empty if the series is missing."""
-    if cleaned is None:
+    if read is None:
         return names.clear().select(
             "uid",
             pl.lit(None, pl.Datetime("us", "UTC")).alias("time"),
             pl.lit(None, pl.String).alias(column),
         )
-    frame = with_uid(cleaned.frame, names).unique(
-        ["uid", "time"], keep="first", maintain_order=True
-    )
+    frame = with_uid(read, names).unique(["uid", "time"], keep="first", maintain_order=True)
     return changes(frame, ["uid"], [column])
 
 
-def _requests(cleaned: Cleaned | None, names: pl.DataFrame) -> pl.DataFrame:
-    if cleaned is None:
+def _requests(read: pl.DataFrame | None, names: pl.DataFrame) -> pl.DataFrame:
+    if read is None:
         return amounts(
             names.clear().with_columns(
                 container=pl.lit(""),
@@ -134,7 +133,7 @@ def _requests(cleaned: Cleaned | None, names: pl.DataFrame) -> pl.DataFrame:
             "uid",
             ["container"],
         )
-    return amounts(with_uid(cleaned.frame, names), "uid", ["container"])
+    return amounts(with_uid(read, names), "uid", ["container"])
 
 
 def _say_if_unlabelled(labels: pl.DataFrame, reader: Reader) -> None:
@@ -149,13 +148,13 @@ def _times(reader: Reader, names: pl.DataFrame) -> pl.DataFrame:
     """Bind and finish times of pods, from series whose value is a Unix time."""
     known = names.select("uid")
     for column, wanted in (("bound_at", s.POD_SCHEDULED), ("finished_at", s.POD_COMPLETED)):
-        cleaned = reader.read(wanted)
+        read = reader.read_steps(wanted)
         moment = (pl.col("value").last() * 1e6).round().cast(pl.Int64).cast(pl.Datetime("us"))
-        if cleaned is None:
+        if read is None:
             known = known.with_columns(pl.lit(None, WORKLOADS.schema[column]).alias(column))
             continue
         read = (
-            with_uid(cleaned.frame, names)
+            with_uid(read, names)
             .sort("uid", "time")
             .group_by("uid")
             .agg(moment.dt.replace_time_zone("UTC").alias(column))

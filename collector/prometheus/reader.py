@@ -54,29 +54,53 @@ class Reader:
             self.gaps.append(no_series(series, self.window))
         return None
 
+    def read_steps(self, series: Series, parts: int = 1) -> pl.DataFrame | None:
+        """When a series changed: its columns, ``time`` and ``value``, without repetitions.
+
+        Args:
+            series: A series of states, amounts or labels, without fallbacks.
+            parts: Into how many spans the window is cut, so that only one of them is in memory.
+        """
+        failed = len(self.failures)
+        length = (self.wide.end - self.wide.start) / parts
+        found = []
+        for number in range(parts):
+            start = self.wide.start + number * length
+            end = self.wide.end if number == parts - 1 else start + length
+            piece = self._read(series, Window(start, end), first=number == 0)
+            if piece is not None:
+                found.append(piece.steps.drop("ident", "meaning"))
+            elif len(self.failures) > failed:
+                return None
+        if not found and not series.optional:
+            self.gaps.append(no_series(series, self.window))
+        return pl.concat(found) if found else None
+
     def read_one(self, series: Series) -> Cleaned | None:
         """Exactly this series; None if it has no plausible samples or its query failed."""
+        return self._read(series, self.wide)
+
+    def _read(self, series: Series, span: Window, *, first: bool = True) -> Cleaned | None:
         self.asked += 1
         try:
-            reading = self.source.samples(series, self.wide)
+            reading = self.source.samples(series, span)
             raw = reading.frame.collect()
         except QueryError as error:
             self.failures.append(error)
+            blind = series.blind or series.metric
             self.gaps.append(
-                Gap(
-                    "query_failed",
-                    f"{series.metric}: {error.message}; blind: {series.blind or series.metric}",
-                )
+                Gap("query_failed", f"{series.metric}: {error.message}; blind: {blind}")
             )
             return None
-        self.gaps.extend(reading.gaps)
+        cleaned = clean(raw, series, self.window, self.who)
+        self.gaps.extend(gap for gap in reading.gaps if gap not in self.gaps)
         self.quarantine.extend(  # a broken file is one, however many series are read
             entry for entry in reading.quarantine if entry not in self.quarantine
         )
-        self.notes.extend(reading.notes)
-        cleaned = clean(raw, series, self.window, self.who)
-        self.quarantine.extend(cleaned.quarantine)
-        self.notes.extend(cleaned.notes)
+        self.quarantine.extend(  # absurd times belong to no span; each span sees them all
+            entry for entry in cleaned.quarantine if first or entry.reason != "out_of_window"
+        )
+        self.notes.extend((*reading.notes, *cleaned.notes))
         self._see(cleaned.samples)
         return None if cleaned.samples.is_empty() else cleaned
 

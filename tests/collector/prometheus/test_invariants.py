@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
+from collector.prometheus import pods
 from collector.prometheus.collect import PrometheusCollector
 from collector.prometheus.series import ALL
 from ledger.errors import SourceError
@@ -99,6 +100,15 @@ def test_changes_that_mean_nothing_change_no_cell(
     change: Callable[[list[Sample], random.Random], list[Sample]], seed: int
 ) -> None:
     same(collect(change(BASE, random.Random(seed))))
+
+
+def test_reading_in_parts_changes_no_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = with_garbage(BASE, random.Random(7))
+    whole = collect(broken)
+    monkeypatch.setattr(pods, "MANY", 50)
+    parts = collect(broken)
+    same(parts)
+    assert parts.quarantine == whole.quarantine
 
 
 def test_garbage_shows_in_the_count_only() -> None:
