@@ -49,6 +49,7 @@ def read_pods(reader: Reader) -> Pods | None:
     steps = {
         "node": changes(frame, ["uid"], ["node"]),
         "phase": _steps(reader.read_steps(s.POD_PHASE, parts), names, "phase"),
+        "reason": _steps(reader.read_steps(s.POD_WAITING), names, "reason"),
         "labels": _steps(reader.read_steps(s.POD_LABELS, parts), names, "labels"),
     }
     requests = reader.read_steps(s.POD_REQUESTS, parts)
@@ -62,12 +63,12 @@ def read_pods(reader: Reader) -> Pods | None:
         segments = segments.with_columns(
             pl.col("cpu_millicores", "memory_bytes", "gpus").fill_null(0)
         )
+    held = pl.col("phase").eq_missing(pl.lit("Pending"))
     alive = segments.with_columns(
-        state=pl.when(pl.col("phase").eq_missing(pl.lit("Pending")))
-        .then(pl.lit("held"))
-        .otherwise(pl.lit("running"))
-    )
-    alive = fuse(alive.drop("phase", "at"), "uid", ["node", "state", "labels", *AMOUNTS])
+        state=pl.when(held).then(pl.lit("held")).otherwise(pl.lit("running")),
+        reason=pl.when(held).then("reason"),
+    ).drop("phase", "at")
+    alive = fuse(alive, "uid", ["node", "state", "reason", "labels", *AMOUNTS])
     known = names.join(owner_chains(reader, frame, names), on="uid", how="left")
     known = known.join(_times(reader, names), on="uid", how="left")
     lives = alive.select("uid", "node", "start", "end").join(names, on="uid", how="left")

@@ -98,6 +98,14 @@ POD_PHASE = Series(
     nonzero=True,
     blind="whether a pod was waiting, running or finished; finished pods look alive",
 )
+POD_WAITING = Series(
+    "kube_pod_container_status_waiting_reason",
+    {**_POD, **_same("container")},
+    _same("reason"),
+    nonzero=True,
+    blind="why a bound pod does not run",
+    optional=True,
+)
 POD_REQUESTS = Series(
     "kube_pod_container_resource_requests",
     {**_POD, **_same("container", "resource")},
@@ -168,6 +176,7 @@ ALL = (
     NODE_CREATED,
     POD_INFO,
     POD_PHASE,
+    POD_WAITING,
     POD_REQUESTS,
     POD_LABELS,
     POD_OWNER,

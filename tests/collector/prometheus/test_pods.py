@@ -57,6 +57,25 @@ def test_a_bound_pod_is_held_until_the_first_sample_that_shows_it_running() -> N
     assert frame["interval_seconds"].to_list() == [60.0, 60.0]
 
 
+def test_a_held_pod_says_why_as_far_as_it_is_told() -> None:
+    def waiting(reason: str, start: str, end: str) -> list[Sample]:
+        labels = {**BASE, "container": "main", "reason": reason}
+        return line("kube_pod_container_status_waiting_reason", labels, at(start), at(end))
+
+    frame = workloads(
+        [
+            *pod("u1", at("10:00"), at("12:00"), running=at("11:00")),
+            *waiting("ContainerCreating", "10:00", "10:09"),
+            *waiting("ImagePullBackOff", "10:10", "10:59"),
+        ]
+    )
+    assert frame.select("state", "reason", "start").rows() == [
+        ("held", "ContainerCreating", at("10:00")),
+        ("held", "ImagePullBackOff", at("10:10")),
+        ("running", None, at("11:00")),
+    ]
+
+
 def test_a_pod_that_is_not_bound_has_no_node() -> None:
     waiting = [
         *line("kube_pod_info", {**BASE, "node": ""}, at("9:00"), at("9:59")),
