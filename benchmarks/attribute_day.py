@@ -66,17 +66,19 @@ def main(arguments: list[str]) -> None:
     import tempfile
 
     if arguments[0] == "attribute":
-        print(json.dumps(_attribute(Path(arguments[1]))))
+        sys.stdout.write(json.dumps(_attribute(Path(arguments[1]))))
         return
     containers, gpu_nodes = (int(text) for text in arguments)
     with tempfile.TemporaryDirectory() as folder:
         _write_facts(containers, gpu_nodes, Path(folder))
         run = subprocess.run(
             [sys.executable, "-m", "benchmarks.attribute_day", "attribute", folder],
-            check=True, capture_output=True, text=True,
+            check=True,
+            capture_output=True,
+            text=True,
         )
     sizes = {"containers": containers, "gpu_nodes": gpu_nodes}
-    print(json.dumps(sizes | json.loads(run.stdout)))
+    sys.stdout.write(json.dumps(sizes | json.loads(run.stdout)))
 
 
 if __name__ == "__main__":
