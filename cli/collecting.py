@@ -6,7 +6,7 @@ close with a gap that names the exception's type, and the other sources go on.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
@@ -200,6 +200,17 @@ def _shared(context: Context, outcome: Collected) -> list[pl.Expr]:
         "version": (context.version, pl.String()),
     }
     return [pl.lit(value, dtype=dtype).alias(name) for name, (value, dtype) in values.items()]
+
+
+def complaints(outcomes: Sequence[Collected]) -> Iterator[str]:
+    """A line for each source that failed, for the log of whoever runs this unattended."""
+    failed = [outcome for outcome in outcomes if outcome.failure]
+    lines = (
+        f"{each.source} ({'required' if each.required else 'optional'}) failed: {gap.detail}"
+        for each in failed
+        for gap in each.gaps
+    )
+    yield from dict.fromkeys(lines)
 
 
 def exit_code(outcomes: Sequence[Collected], limit: float) -> int:

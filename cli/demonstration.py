@@ -20,6 +20,7 @@ from cli.reporting import run_documents
 from cli.streams import Progress, write_file
 from cli.wiring import Context, context_of
 from cli.worldly import MARK, check_folder, options_of, simulate_into
+from collector.simulate.write import settings_of
 from ledger.load import load_settings
 from ledger.window import Window
 
@@ -72,11 +73,14 @@ def demonstrate(
     """
     options = options_of(size)
     check_folder(folder)
-    if (folder / MARK).is_file() and (folder / "ledger").is_dir():
-        shutil.rmtree(folder / "ledger")  # of an earlier demo: another world's days must not stay
+    books = folder / "ledger"
+    if (folder / MARK).is_file() and books.is_dir() and not books.is_symlink():
+        shutil.rmtree(books)  # of an earlier demo: another world's days must not stay
     progress.step("simulate", 0, 1)
     simulate_into(folder, size)
-    context = context_of(load_settings(folder / "runbill.yaml"), create=True)
+    # As flags, so that no RUNBILL_LEDGER of the environment turns the demo onto real books.
+    loaded = load_settings(folder / "runbill.yaml", settings_of(options))
+    context = context_of(loaded, create=True)
     result = run(context, list(options.window.days()), progress)
     found = compare(context, options.window, json.loads((folder / MARK).read_text("utf-8")))
     report = folder / "report.html"

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TextIO
 
 import click
 
 from cli.options import EXTENSIONS, Globals
+from ledger.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -120,11 +121,17 @@ def _width() -> int:
 
 
 def write_file(path: Path, text: str) -> None:
-    """Write a file whole or not at all: a temporary name beside it, then a rename."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Write a file whole or not at all: a temporary name beside it, then a rename.
+
+    Raises:
+        UsageError: The file cannot be written there.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         temporary.write_text(text, encoding="utf-8", newline="")
         temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    except OSError as error:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise UsageError(f"cannot write {path}: {error.strerror}", "name another place") from error

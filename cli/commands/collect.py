@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import click
 
 from cli.options import Globals, day_option, global_command, window_option
-from cli.streams import emit, progress
+from cli.streams import emit, note, progress
 
 
 @click.command()
@@ -17,7 +17,7 @@ from cli.streams import emit, progress
 @global_command
 def command(options: Globals, source: Sequence[str], day: str | None, window: str | None) -> None:
     """Read the sources of a window into the ledger; SOURCE names or kinds choose some of them."""
-    from cli.collecting import exit_code
+    from cli.collecting import complaints, exit_code
     from cli.options import asked_days
     from cli.pipeline import collect, plan_tasks
     from cli.stages import collect_document
@@ -28,5 +28,7 @@ def command(options: Globals, source: Sequence[str], day: str | None, window: st
     with progress(options) as shown:
         plan = plan_tasks(context, days, shown, source)
         outcomes = collect(context, plan, shown)
+    for line in complaints(outcomes):
+        note(options, line)
     emit(options, [collect_document(outcomes)])
     click.get_current_context().exit(exit_code(outcomes, context.loaded.settings.quarantine_limit))

@@ -6,7 +6,7 @@ import click
 
 from cli import exits
 from cli.options import Globals, day_option, global_command, window_option
-from cli.streams import emit, progress
+from cli.streams import emit, note, progress
 
 
 @click.command()
@@ -25,6 +25,7 @@ def command(options: Globals, day: str | None, window: str | None, fail_on: str 
     (on the first run: all that the sources still hold), and works out again every day whose inputs
     changed.
     """
+    from cli.collecting import complaints
     from cli.options import asked_days
     from cli.pipeline import run
     from cli.reporting import run_documents
@@ -34,5 +35,7 @@ def command(options: Globals, day: str | None, window: str | None, fail_on: str 
     context = open_context(options, create=True)
     with progress(options) as shown:
         result = run(context, days, shown)
+    for line in complaints(result.collected):
+        note(options, line)
     emit(options, run_documents(context, result))
     click.get_current_context().exit(result.exit_code(fail_on))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import json
 import shutil
 from collections.abc import Callable
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -263,3 +265,54 @@ def test_fail_on_only_counts_findings_at_or_above(world: Path, invoke: Invoke) -
     found = document(invoke("--config", config, "checklist", "-o", "json"))
     assert found["findings"] == []  # two days are too few for the night rule
     assert invoke("--config", config, "checklist", "--fail-on", "low").exit_code == 0
+
+
+def test_the_demo_never_touches_the_books_of_the_environment(
+    tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RUNBILL_LEDGER", str(tmp_path / "real-books"))
+    done = invoke("demo", "d", "--days", "1", "--end", "2026-11-30", "-o", "json")
+    assert done.exit_code == 0, done.stderr
+    assert (tmp_path / "d/ledger/costs").is_dir()
+    assert not (tmp_path / "real-books").exists()
+
+
+def test_a_default_run_fills_in_and_reports_what_changed(
+    tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first run reads what is held; a later one reads a late bill and says what changed."""
+    monkeypatch.setattr("cli.pipeline.now", lambda: datetime(2026, 11, 4, 6, tzinfo=UTC))
+    assert invoke("simulate", "w", "--days", "2", "--end", "2026-11-03").exit_code == 0
+    first = invoke("--config", "w/runbill.yaml", "run", "-o", "json")
+    assert first.exit_code == 0, first.stderr
+    assert {"2026-11-02", "2026-11-03"} <= set(document(first)["run"]["attributed"])
+    costs = document(invoke("--config", "w/runbill.yaml", "query", "-o", "json"))
+    again = document(invoke("--config", "w/runbill.yaml", "run", "-o", "json"))
+    assert (again["run"]["attributed"], again["restatements"]) == ([], [])
+
+    late = tmp_path / "w/bill/focus.csv.gz"
+    with gzip.open(late, "rt", newline="") as file:
+        lines = list(csv.DictReader(file))
+    line = next(line for line in lines if line["ChargePeriodStart"].startswith("2026-11-02"))
+    line["EffectiveCost"] = str(Decimal(line["EffectiveCost"]) + 7)
+    with gzip.open(late, "wt", newline="") as file:
+        writer = csv.DictWriter(file, list(lines[0]))
+        writer.writeheader()
+        writer.writerows(lines)
+    third = document(invoke("--config", "w/runbill.yaml", "run", "-o", "json"))
+    assert third["run"]["attributed"] == ["2026-11-02"]
+    changes = third["restatements"]
+    assert {row["day"] for row in changes} == {"2026-11-02"}
+    assert {row["why"] for row in changes} == {"bill"}
+    assert sum(Decimal(row["new"]) - Decimal(row["old"]) for row in changes) == 7
+    after = document(invoke("--config", "w/runbill.yaml", "query", "-o", "json"))
+    assert Decimal(after["total"]) - Decimal(costs["total"]) == 7
+
+
+def test_a_file_that_cannot_be_written_is_a_usage_error(
+    tmp_path: Path, world: Path, invoke: Invoke
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    done = invoke("--config", world / "runbill.yaml", "report", "--out-file", "file/report.html")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "cannot write" in done.stderr
