@@ -1,0 +1,54 @@
+"""Queries over 90 days of 10,000 pods a day and 200 experiments; the bound is a second each.
+
+Writing the ledger takes most of the time and is not counted.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Mapping
+from datetime import date
+from pathlib import Path
+
+from attribution.query import Query, query
+from collector.simulate.ledger import write_ledger
+from collector.simulate.options import WorldOptions
+from ledger.schema import COSTS_DAILY
+from ledger.store import Ledger
+from ledger.window import Window
+
+END = date(2026, 11, 30)
+
+
+def _questions(window: Window) -> Mapping[str, Query]:
+    return {
+        "by_experiment": Query(window),
+        "by_experiment_phase_owner": Query(window, by=("experiment", "phase", "owner")),
+        "by_tag": Query(window, by=("experiment", "phase"), tags={"owner": "l*"}),
+        "by_day_one_experiment": Query(window, by=("day",), filters={"experiment": "*-1"}),
+    }
+
+
+def bench(days: int = 90, containers: int = 10_000) -> dict[str, object]:
+    """Ask each question three times after a warm-up.
+
+    Returns:
+        ``days``, ``rows`` of costs_daily, and per question the median ``seconds``.
+    """
+    options = WorldOptions(days=days, end=END, containers=containers)
+    with tempfile.TemporaryDirectory() as folder:
+        ledger = Ledger.open(str(Path(folder) / "ledger"), create=True)
+        write_ledger(options, ledger)
+        rows = ledger.scan(COSTS_DAILY).select("day").collect().height
+        seconds = {name: _ask(ledger, asked) for name, asked in _questions(options.window).items()}
+    return {"days": days, "rows": rows, "seconds": seconds}
+
+
+def _ask(ledger: Ledger, asked: Query) -> float:
+    times = []
+    for _ in range(4):
+        start = time.perf_counter()
+        query(ledger, asked)
+        times.append(time.perf_counter() - start)
+    return round(sorted(times[1:])[1], 3)
