@@ -8,8 +8,8 @@ from datetime import date, timedelta
 
 import polars as pl
 
+from cli.guard import Failure, attempt
 from cli.wiring import Source
-from ledger.errors import RunbillError
 from ledger.schema import CLOSES
 from ledger.store import Ledger
 from ledger.window import Window
@@ -65,10 +65,8 @@ def _filled(sources: Sequence[Source], wanted: Mapping[str, set[date]], cluster:
 
 def reach_of(source: Source) -> Window | None:
     """What a source still holds; None if it cannot tell or cannot be reached."""
-    try:
-        return source.build().reach()
-    except RunbillError:
-        return None  # collecting it will fail the same way, and say why
+    answer = attempt(source.name, lambda: source.build().reach())
+    return None if isinstance(answer, Failure) else answer  # collecting it will say why
 
 
 def closed_days(ledger: Ledger) -> dict[str, set[date]]:

@@ -127,14 +127,12 @@ def findings_section(
 ) -> Section:
     """The findings, open and dear ones first; ``short`` for the essentials of each."""
     columns = _FINDINGS if currency or not findings else (*_FINDINGS, _CURRENCY)
-    note = "In full, with commands: runbill checklist" if short and findings else None
     return Section(
         "findings",
         "Findings",
         columns,
         tuple(map(_row, findings)),
         empty="no finding",
-        note=note,
         tone="severity",
         short=short,
     )

@@ -16,9 +16,9 @@ import polars as pl
 
 from cli import exits
 from cli.digest import digests
+from cli.guard import Failure, attempt
 from cli.render.json import canonical
 from cli.wiring import Context, Source
-from ledger.errors import RunbillError
 from ledger.facts import Facts, Gap
 from ledger.schema import CLOSES, TABLES, TIME, Table
 from ledger.window import Window
@@ -88,16 +88,17 @@ def collect(context: Context, source: Source, window: Window) -> Collected:
 
 def _read(source: Source, window: Window) -> tuple[Collected, Collector | None]:
     """Ask a source; whatever it raises becomes a gap that names the type."""
-    try:
+
+    def ask() -> tuple[Collector, Facts]:
         collector = source.build()
-        facts = collector.collect(window)
-    except RunbillError as error:
-        gap = Gap(type(error).__name__, str(error))
-        return Collected(source.name, source.required, window, None, gap, error.exit_code), None
-    except Exception as error:  # noqa: BLE001  one source must not take the others down
-        gap = Gap(type(error).__name__, f"{source.name}: {error}" or source.name)
-        code = exits.UNREACHABLE if isinstance(error, OSError) else exits.FAULT
-        return Collected(source.name, source.required, window, None, gap, code), None
+        return collector, collector.collect(window)
+
+    answer = attempt(source.name, ask)
+    if isinstance(answer, Failure):
+        gap = Gap(answer.kind, answer.detail)
+        failed = Collected(source.name, source.required, window, None, gap, answer.code)
+        return failed, None
+    collector, facts = answer
     return Collected(collector.name, collector.required, window, facts), collector
 
 

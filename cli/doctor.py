@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from cli import exits
 from cli.blind import blind_spots
 from cli.document import Column, Document, Section, Tile, envelope, plain
+from cli.guard import Failure, attempt
 from cli.render.text import percent
 from cli.wiring import Context, Source, sources
-from ledger.errors import RunbillError
 from ledger.schema import COSTS, IDENTITY_KEYS, WORKLOADS
 from ledger.window import Window
 
@@ -27,6 +27,18 @@ _NEEDS = (
     Column("detail", "Detail"),
     Column("blind", "Blind without it"),
     Column("reach", "Holds"),
+)
+_SOURCES = (
+    Column("source", "Source"),
+    Column("ok", "Readable"),
+    Column("met", "Needs met"),
+    Column("reach", "Holds"),
+)
+_BLIND = (
+    Column("source", "Source"),
+    Column("need", "Need"),
+    Column("blind", "Blind"),
+    Column("detail", "Why"),
 )
 _HITS = (
     Column("key", "Key"),
@@ -45,73 +57,75 @@ def sources_document(loaded: LoadedSettings) -> tuple[Document, int]:
         The document and the exit code: 0 all can be read; 3 a need of a required source is not
         met; 4 or 5 if no source can be read at all.
     """
-    rows: list[dict[str, object]] = []
-    codes: list[int] = []
-    for source in sources(loaded):
-        found, code = _probe(source)
-        rows += found
-        codes.append(code)
+    probed = [(source, *_probe(source)) for source in sources(loaded)]
+    codes = [code for _, _, code in probed]
     absent = [_lacking(name, blind) for name, blind in blind_spots(loaded.settings)]
-    shown = tuple([*rows, *absent])
+    needs = tuple([*(row for _, rows, _ in probed for row in rows), *absent])
     able = sum(code == exits.OK for code in codes)
     tiles = (
         Tile(
             "Sources",
-            f"{able} of {len(codes)} can be read",
+            f"{able} of {len(codes)} can be read in full",
             tone="good" if codes and able == len(codes) else "warn",
         ),
         Tile("Settings", str(loaded.path) if loaded.path else "the defaults"),
     )
-    section = Section(
-        "needs",
-        "What the sources let us see",
-        _NEEDS,
-        shown,
-        empty="the settings name no source",
-        tone="ok",
+    sections = (
+        Section(
+            "sources",
+            "Sources",
+            _SOURCES,
+            tuple(_summary(source, rows) for source, rows, _ in probed),
+            empty="the settings name no source",
+            tone="ok",
+        ),
+        Section(
+            "blind",
+            "What is blind, and why",
+            _BLIND,
+            tuple(row for row in needs if not row["ok"] and row["blind"]),
+            empty="nothing",
+        ),
+        Section("needs", "Every need", _NEEDS, needs, tone="ok", brief=False),
     )
-    document = Document(
-        "doctor",
-        "Can every source be read?",
-        envelope("doctor", needs=plain(shown)),
-        tiles,
-        (section,),
-    )
-    return document, _code(codes)
+    data = envelope("doctor", needs=plain(needs))
+    return Document("doctor", "Can every source be read?", data, tiles, sections), _code(codes)
 
 
-def _code(codes: list[int]) -> int:
-    if not codes or all(code == exits.OK for code in codes):
+def _code(codes: Sequence[int]) -> int:
+    if all(code == exits.OK for code in codes):
         return exits.OK
-    if exits.OK not in codes and exits.GAPS not in codes:
-        return exits.ACCESS if exits.ACCESS in codes else max(codes)
-    return exits.GAPS if any(code not in (exits.OK, None) for code in codes) else exits.OK
+    if exits.OK in codes or exits.GAPS in codes:
+        return exits.GAPS
+    return exits.ACCESS if exits.ACCESS in codes else max(codes)
+
+
+def _summary(source: Source, rows: Sequence[Mapping[str, object]]) -> dict[str, object]:
+    met = sum(bool(row["ok"]) for row in rows)
+    return {
+        "source": source.name,
+        "ok": met == len(rows),
+        "met": f"{met} of {len(rows)}",
+        "reach": next((row["reach"] for row in rows if row["reach"]), None),
+    }
 
 
 def _probe(source: Source) -> tuple[list[dict[str, object]], int]:
-    try:
-        probes = source.build().probe()
-    except RunbillError as error:
-        return [_row(source, "reach it", False, str(error), "everything of it")], (
-            error.exit_code if source.required else exits.OK
-        )
+    """The needs of a source, and the exit code that they stand for."""
+    answer = attempt(source.name, lambda: source.build().probe())
+    if isinstance(answer, Failure):
+        row = _row(source, "reach it", False, answer.detail, "everything of it")
+        return [row], answer.code if source.required else exits.OK
     rows = [
-        _row(
-            source,
-            probe.need,
-            probe.ok,
-            probe.detail,
-            probe.blind,
-            str(probe.reach) if probe.reach else None,
-        )
-        for probe in probes
+        _row(source, probe.need, probe.ok, probe.detail, probe.blind, probe.reach)
+        for probe in answer
     ]
-    met = all(probe.ok for probe in probes)
+    met = all(probe.ok for probe in answer)
     return rows, exits.OK if met or not source.required else exits.GAPS
 
 
 def _row(
-    source: Source, need: str, ok: bool, detail: str, blind: str, reach: str | None = None
+    source: Source, need: str, ok: bool, detail: str, blind: str, reach: Window | None = None
 ) -> dict[str, object]:
     return {
         "source": source.name,
@@ -119,7 +133,7 @@ def _row(
         "ok": ok,
         "detail": detail,
         "blind": blind or None,
-        "reach": reach,
+        "reach": str(reach) if reach else None,
     }
 
 
@@ -159,7 +173,12 @@ def identity_document(context: Context, window: Window) -> Document:
         ),
     )
     section = Section(
-        "hits", "Which identity rule hit", _HITS, rows, empty="no pod was collected in this window"
+        "hits",
+        "Which identity rule hit",
+        _HITS,
+        rows,
+        empty="no pod was collected in this window",
+        note="A phase that no rule names comes from the pod's role.",
     )
     currency = context.loaded.settings.currency
     data = envelope("identity", window=window.as_dict(), currency=currency, hits=plain(rows))

@@ -12,6 +12,10 @@ _ESSENTIAL = ("resource", "owner", "experiment", "spent", "saving_per_month")
 _ELSEWHERE = ("severity", "title", "status", "remedy", "guardrail")
 
 
+MORE = "In full, with commands: runbill checklist"
+"""What a terminal says below findings that are shown in short."""
+
+
 class Line(NamedTuple):
     """A line and the columns that it stands in from the left."""
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from cli.document import Document, Section
-from cli.render.cards import card
+from cli.render.cards import MORE, card
 from cli.render.text import cell, heading, visible
 
 
@@ -84,6 +84,8 @@ def _plain_section(section: Section, currency: str | None) -> Iterator[str]:
     if section.key == "findings":
         for row in section.rows:
             yield from (f"{' ' * indent}{text}" for indent, text in card(row, section, currency))
+        if section.short:
+            yield MORE
         return
     titles, rows = grid(section, currency)
     widths = [max(map(cell_len, cells)) for cells in zip(titles, *rows, strict=True)]

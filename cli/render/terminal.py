@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.document import Bars, Document, Section, Tile
-from cli.render.cards import card
+from cli.render.cards import MORE, card
 from cli.render.table import grid, label_width
 from cli.render.text import visible
 
@@ -111,6 +111,8 @@ def _print_cards(console: Console, section: Section, currency: str | None) -> No
         for number, (indent, text) in enumerate(card(row, section, currency)):
             style = _TONES.get(str(row.get("severity")), "bold") if number == 0 else ""
             console.print(Padding(Text(text, style=style), (0, 0, 0, 2 + indent)))
+    if section.short:
+        console.print(Text(f"  {MORE}", style="dim"))
 
 
 def _table(section: Section, currency: str | None, *, with_bars: bool, color: bool) -> Table:
