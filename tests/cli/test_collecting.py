@@ -1,0 +1,257 @@
+"""The collect stage against a real ledger, with sources that say what a test needs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cli import exits
+from cli.collecting import Collected, collect, exit_code
+from cli.digest import digests
+from cli.wiring import Context, Source
+from collector.source import Permissions, Probe
+from ledger.errors import AccessError, BadInputError, SourceError
+from ledger.facts import Facts, Gap, Quarantine
+from ledger.load import LoadedSettings
+from ledger.schema import CLOSES, NODES, WORKLOADS
+from ledger.settings import Settings
+from ledger.store import Ledger
+from ledger.window import Window
+
+DAY = date(2026, 11, 30)
+WINDOW = Window.of_day(DAY)
+NAME = "kubernetes/a"
+
+
+@dataclass
+class Stub:
+    """A collector that hands over what it was given, or raises it."""
+
+    answers: list[Facts | Exception]
+    snapshot: bool = False
+    name: str = NAME
+    required: bool = True
+    permissions: Permissions = field(default_factory=Permissions)
+
+    def collect(self, window: Window) -> Facts:
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def probe(self) -> Sequence[Probe]:
+        return ()
+
+    def reach(self) -> Window | None:
+        return None
+
+
+def pods(*names: str) -> pl.DataFrame:
+    rows = [
+        {
+            "day": DAY,
+            "cluster": "a",
+            "uid": name,
+            "namespace": "n",
+            "pod": name,
+            "start": WINDOW.start,
+            "end": WINDOW.end,
+            "state": "running",
+        }
+        for name in names
+    ]
+    schema: dict[str, Any] = {
+        key: WORKLOADS.columns[key].dtype
+        for key in ("day", "cluster", "uid", "namespace", "pod", "start", "end", "state")
+    }
+    return pl.DataFrame(rows, schema=schema)
+
+
+def facts(*names: str) -> Facts:
+    return Facts(WINDOW, {"workloads": pods(*names)})
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> Context:
+    loaded = LoadedSettings(Settings(), None, tmp_path, {})
+    return Context(loaded, Ledger.open(str(tmp_path / "ledger"), create=True), "1.2.3")
+
+
+def read(context: Context, stub: Stub) -> Collected:
+    return collect(context, Source("kubernetes", stub.name, True, False, lambda: stub), WINDOW)
+
+
+def uids(context: Context) -> list[str]:
+    rows = context.ledger.scan(WORKLOADS, WINDOW).collect()
+    return sorted(rows["uid"].to_list())
+
+
+def closing(context: Context) -> dict[str, Any]:
+    rows = context.ledger.scan(CLOSES, WINDOW).collect()
+    assert rows.height == 1
+    return rows.row(0, named=True)
+
+
+def test_a_snapshot_keeps_pods_that_are_gone(context: Context) -> None:
+    stub = Stub([facts("a", "b"), facts("b", "c")], snapshot=True)
+    read(context, stub)
+    read(context, stub)
+    assert uids(context) == ["a", "b", "c"]
+
+
+def test_a_history_replaces_the_day(context: Context) -> None:
+    stub = Stub([facts("a", "b"), facts("b", "c")])
+    read(context, stub)
+    read(context, stub)
+    assert uids(context) == ["b", "c"]
+
+
+def test_a_failed_source_erases_nothing_and_keeps_its_digest(context: Context) -> None:
+    stub = Stub([facts("a"), SourceError("gone", "come back")])
+    read(context, stub)
+    before = closing(context)
+    outcome = read(context, stub)
+    after = closing(context)
+    assert uids(context) == ["a"]
+    assert (outcome.status, after["status"], after["coverage"]) == ("failed", "failed", 0.0)
+    assert json.loads(after["gaps"]) == [{"reason": "SourceError", "detail": "gone (come back)"}]
+    assert (after["digest"], after["rows"]) == (before["digest"], before["rows"])
+
+
+def test_a_table_that_could_not_be_read_keeps_its_rows(context: Context) -> None:
+    stub = Stub([facts("a"), Facts(WINDOW, {"nodes": NODES.empty().drop("source")})])
+    read(context, stub)
+    read(context, stub)
+    assert uids(context) == ["a"]
+
+
+def test_a_close_says_all_that_a_reader_must_know(context: Context) -> None:
+    through = datetime(2026, 11, 30, 12, tzinfo=UTC)
+    read(
+        context,
+        Stub(
+            [
+                replace(
+                    facts("a", "b"),
+                    coverage=0.5,
+                    gaps=(Gap("no_samples", "from 1 to 2", {"hours": 1.0}),),
+                    quarantine=(Quarantine("nan", "series x", 3, "x{}"),),
+                    notes=("a note",),
+                    residue={"BilledCost": Decimal("1E-13")},
+                    data_through=through,
+                )
+            ]
+        ),
+    )
+    close = closing(context)
+    assert {
+        key: close[key]
+        for key in (
+            "stage",
+            "source",
+            "status",
+            "required",
+            "coverage",
+            "rows",
+            "quarantined",
+            "data_through",
+            "version",
+        )
+    } == {
+        "stage": "collect",
+        "source": NAME,
+        "status": "gaps",
+        "required": True,
+        "coverage": 0.5,
+        "rows": 2,
+        "quarantined": 3,
+        "data_through": through,
+        "version": "1.2.3",
+    }
+    assert json.loads(close["gaps"]) == [
+        {"reason": "no_samples", "detail": "from 1 to 2", "hours": 1.0}
+    ]
+    assert json.loads(close["quarantine"])[0]["count"] == 3
+    assert json.loads(close["residue"]) == {"BilledCost": "0.0000000000001"}
+    assert close["settings_hash"] == Settings().digest()
+
+
+def outcome(status: str, *, required: bool = True, put_aside: int = 0, code: int = 0) -> Collected:
+    if status == "failed":
+        return Collected("s", required, WINDOW, None, Gap("x", "y"), code)
+    gaps = (Gap("x", "y"),) if status == "gaps" else ()
+    aside = (Quarantine("nan", "x", put_aside),) if put_aside else ()
+    return Collected("s", required, WINDOW, replace(facts("a", "b"), gaps=gaps, quarantine=aside))
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "expected"),
+    [
+        ([], exits.OK),
+        ([outcome("closed")], exits.OK),
+        ([outcome("gaps")], exits.GAPS),
+        ([outcome("gaps", required=False)], exits.OK),
+        ([outcome("closed"), outcome("failed", code=5)], exits.GAPS),
+        ([outcome("closed"), outcome("failed", code=4)], exits.GAPS),
+        ([outcome("closed"), outcome("failed", required=False, code=5)], exits.OK),
+        ([outcome("failed", code=5)], exits.UNREACHABLE),
+        ([outcome("failed", code=5), outcome("failed", code=4)], exits.ACCESS),
+        ([outcome("failed", code=70), outcome("failed", code=4)], exits.FAULT),
+        ([outcome("closed", put_aside=1)], exits.GAPS),
+        ([outcome("closed", put_aside=1, required=False)], exits.OK),
+    ],
+)
+def test_exit_codes(outcomes: list[Collected], expected: int) -> None:
+    assert exit_code(outcomes, 0.1) == expected
+
+
+def test_quarantine_counts_against_all_rows_seen() -> None:
+    assert exit_code([outcome("closed", put_aside=1)], 1 / 3) == exits.OK
+    assert exit_code([outcome("closed", put_aside=1)], 0.33) == exits.GAPS
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (AccessError("no"), exits.ACCESS),
+        (BadInputError("no"), exits.UNREACHABLE),
+        (ConnectionError("no"), exits.UNREACHABLE),
+        (KeyError("no"), exits.FAULT),
+    ],
+)
+def test_every_failure_is_a_gap_that_names_its_type(
+    context: Context, error: Exception, code: int
+) -> None:
+    found = read(context, Stub([error]))
+    assert (found.code, found.gaps[0].reason) == (code, type(error).__name__)
+
+
+@given(st.lists(st.text(max_size=3), unique=True, max_size=8), st.randoms())
+def test_the_digest_does_not_depend_on_order(names: list[str], dice: Random) -> None:
+    shuffled = list(names)
+    dice.shuffle(shuffled)
+    assert digests({"workloads": pods(*names)}) == digests({"workloads": pods(*shuffled)})
+
+
+def test_the_digest_tells_apart_what_differs() -> None:
+    frames = [
+        pods("a"),
+        pods("b"),
+        pods("a", "a"),
+        pods("a", "b"),
+        pods("a").with_columns(state=pl.lit("held")),
+    ]
+    found = [digests({"workloads": frame})[DAY] for frame in frames]
+    found.append(digests({"nodes": pods("a")})[DAY])
+    assert len(set(found)) == len(found)
