@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -113,50 +113,59 @@ def report_document(
     )
     sections = (
         _where(experiments, figures.currency),
-        Section(
-            "idle",
-            "What was idle",
-            _IDLE,
-            tuple(idle),
-            half=True,
-            shown=5,
-            empty="no node was idle in this window",
-            bars=_idle_bars(idle, figures.currency),
-        ),
+        _idle(idle, figures.currency),
         outcomes,
         findings,
         gaps_section(figures.coverage, figures.window, figures.blind),
-        Section(
-            "basis",
-            "Estimated and billed",
-            _BASIS,
-            tuple(figures.basis),
-            half=True,
-            brief=False,
-            empty="no cost in this window",
-        ),
-        Section(
-            "restated",
-            "What changed since",
-            _RESTATED,
-            tuple(figures.restated),
-            half=True,
-            brief=bool(figures.restated),
-            empty="no figure of this window was restated",
-        ),
-        Section(
-            "phases",
-            "By phase",
-            _PHASES,
-            tuple(figures.phases),
-            brief=False,
-            empty="no cost in this window",
-            shown=15,
-        ),
+        *_books(figures),
     )
     title = f"Where the money went, {_span(figures.window)}"
     return Document(
         "report", title, data, tuple(_tiles(figures, experiments)), sections, figures.currency
+    )
+
+
+def _idle(idle: Sequence[Row], currency: str) -> Section:
+    return Section(
+        "idle",
+        "What was idle",
+        _IDLE,
+        tuple(idle),
+        half=True,
+        shown=5,
+        empty="no node was idle in this window",
+        bars=_idle_bars(idle, currency),
+    )
+
+
+def _books(figures: Figures) -> Iterator[Section]:
+    """The tables at the end: what rests on estimates, what changed, and every phase."""
+    yield Section(
+        "basis",
+        "Estimated and billed",
+        _BASIS,
+        tuple(figures.basis),
+        half=True,
+        brief=False,
+        empty="no cost in this window",
+    )
+    yield Section(
+        "restated",
+        "What changed since",
+        _RESTATED,
+        tuple(figures.restated),
+        half=True,
+        brief=bool(figures.restated),
+        empty="no figure of this window was restated",
+    )
+    yield Section(
+        "phases",
+        "By phase",
+        _PHASES,
+        tuple(figures.phases),
+        brief=False,
+        empty="no cost in this window",
+        shown=15,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
 _SECRET = ("token", "password", "headers")
 _MASK = "********"
+_USERINFO = re.compile(r"://[^/@\s]+@")
 
 
 def settings_document(loaded: LoadedSettings, *, origin: bool) -> Document:
@@ -54,14 +56,16 @@ def settings_schema() -> str:
 
 
 def mask(value: object, key: str = "") -> object:
-    """The value with secrets hidden: tokens, passwords and header values."""
+    """The value with secrets hidden: tokens, passwords, header values, user names in URLs."""
     if isinstance(value, dict):
         if key in _SECRET:
             return dict.fromkeys(value, _MASK)
         return {name: mask(item, name) for name, item in value.items()}
     if isinstance(value, list):
         return [mask(item) for item in value]
-    return _MASK if key in _SECRET and value is not None else value
+    if key in _SECRET and value is not None:
+        return _MASK
+    return _USERINFO.sub(f"://{_MASK}@", value) if isinstance(value, str) else value
 
 
 def _leaves(value: object, prefix: str = "") -> Iterator[tuple[str, object]]:

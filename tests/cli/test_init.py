@@ -193,7 +193,7 @@ def test_secrets_are_masked(
                     {
                         "name": "a",
                         "prometheus": {
-                            "url": "http://p:9090",
+                            "url": "http://me:hush@p:9090",
                             "token": "${TOKEN}",
                             "headers": {"X-Scope": "hush-hush"},
                         },
