@@ -86,12 +86,16 @@ def query_document(result: QueryResult, coverage: Sequence[dict[str, Any]]) -> D
     """An answer in one currency: rows by the keys, total, bill and coverage."""
     request = result.query
     by = request.by
-    columns = (
-        *(Column(key, key.replace("_", " ").capitalize()) for key in by),
+    figures = (
         Column("cost", _TITLES[request.cost], "money"),
         Column("active_cost", "Of it active", "money"),
         Column("gpu_hours", "GPU-hours", "number"),
         Column("basis", "Basis"),
+        Column("confidence", "Confidence"),
+    )
+    columns = (
+        *(Column(key, key.replace("_", " ").capitalize()) for key in by),
+        *(column for column in figures if column.key not in by),
     )
     section = Section(
         "rows",

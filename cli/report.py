@@ -34,6 +34,7 @@ _WHERE = (
     Column("gpu_hours", "GPU-hours", "number"),
     Column("active_cost", "Of it active", "money"),
     Column("basis", "Basis"),
+    Column("confidence", "Confidence"),
 )
 _PHASES = (
     Column("experiment", "Experiment"),
@@ -60,6 +61,7 @@ _RESTATED = (
     Column("new", "Now", "money"),
     Column("why", "Why"),
 )
+_SURE = ("low", "high")
 Row = Mapping[str, Any]
 
 
@@ -72,7 +74,7 @@ class Figures:
         currency: ISO 4217.
         total: Sum of the effective cost.
         billed: Sum of the invoice lines.
-        phases: ``experiment, phase, cost, active_cost, gpu_hours, basis``.
+        phases: ``experiment, phase, cost, active_cost, gpu_hours, basis, confidence``.
         nodes: ``cluster, node, target, cost, gpu_hours`` of node costs.
         basis: ``provider, basis, cost, billed``.
         restated: ``day, experiment, old, new, why``.
@@ -183,6 +185,7 @@ def experiment_rows(figures: Figures) -> list[dict[str, Any]]:
                 "active_cost": None,
                 "gpu_hours": 0.0,
                 "basis": row["basis"],
+                "confidence": row["confidence"],
                 "phases": {},
             },
         )
@@ -190,6 +193,7 @@ def experiment_rows(figures: Figures) -> list[dict[str, Any]]:
         known["gpu_hours"] += row["gpu_hours"] or 0.0
         if row["active_cost"] is not None:
             known["active_cost"] = (known["active_cost"] or Decimal(0)) + row["active_cost"]
+        known["confidence"] = min(known["confidence"], row["confidence"], key=_SURE.index)
         known["basis"] = known["basis"] if known["basis"] == row["basis"] else "mixed"
         phase = _SPECIAL.get(name) or row["phase"] or "no phase"
         known["phases"][phase] = known["phases"].get(phase, Decimal(0)) + (row["cost"] or 0)

@@ -44,7 +44,7 @@ _SERIES = {
     "unattributed": "bright_red",
 }
 _BAR = 16
-_WIDE = 90  # a narrower terminal needs its columns for figures
+_WIDE = 115  # a narrower terminal needs its columns for figures
 _PARTS = " ▏▎▍▌▋▊▉█"
 
 
