@@ -242,7 +242,7 @@ def _where(experiments: Sequence[Row], currency: str) -> Section:
         _WHERE,
         tuple(experiments),
         empty="no cost in this window",
-        shown=10,
+        shown=8,
         bars=Bars("By phase", series, values, currency) if series else None,
     )
 
