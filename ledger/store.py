@@ -34,6 +34,7 @@ class Ledger:
     def __init__(self, uri: str, storage_options: Mapping[str, str] | None = None) -> None:
         self.uri = uri.rstrip("/")
         self._options = dict(storage_options or {}) or None
+        self._opened: dict[str, DeltaTable] = {}
 
     @classmethod
     def open(
@@ -65,7 +66,8 @@ class Ledger:
         """Rows of a table, pruned to the days that the window touches and to one source.
 
         Returns:
-            A lazy frame with the table's columns in order; empty if nothing was written yet.
+            A lazy frame with the table's columns in order; empty if nothing was written yet. It
+            reads the newest version of the moment it is collected.
         """
         opened = self._table(table)
         if opened is None:
@@ -153,17 +155,30 @@ class Ledger:
                 partition_by=list(table.partition),
                 storage_options=self._options,
             )
-            return DeltaTable(self.location(table), storage_options=self._options)
+            self._opened[table.name] = DeltaTable(
+                self.location(table), storage_options=self._options
+            )
+            return self._opened[table.name]
 
     def _exists(self, table: Table) -> bool:
         return self._table(table) is not None
 
     def _table(self, table: Table) -> DeltaTable | None:
+        """The table at its newest version, or None if it does not exist yet.
+
+        Handles are kept, because following a table costs a fraction of opening it.
+        """
         with _reported(self.uri):
+            opened = self._opened.get(table.name)
+            if opened is not None:
+                opened.update_incremental()
+                return opened
             try:
-                return DeltaTable(self.location(table), storage_options=self._options)
+                opened = DeltaTable(self.location(table), storage_options=self._options)
             except TableNotFoundError:
                 return None
+            self._opened[table.name] = opened
+            return opened
 
 
 def conform(table: Table, frame: pl.DataFrame) -> pl.DataFrame:
