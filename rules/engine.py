@@ -187,7 +187,7 @@ def _ended(judged: Sequence[_Judged]) -> set[tuple[str, str]]:
 
 def required_sources(settings: Settings) -> frozenset[str]:
     """Names of the sources whose gaps give exit code 3."""
-    names = {f"billing/{bill.name}" for bill in settings.billing if bill.required}
+    names = {bill.name for bill in settings.billing if bill.required}
     for cluster in settings.clusters:
         for kind, source in (
             ("kubernetes", cluster.kubernetes),

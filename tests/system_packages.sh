@@ -7,6 +7,7 @@
 
 missing=""
 command -v prometheus >/dev/null && command -v promtool >/dev/null || missing="prometheus"
+command -v chromium >/dev/null || missing="$missing chromium"
 
 [ -n "$missing" ] || exit 0
 if ! command -v apt-get >/dev/null || [ "$(id -u)" != 0 ]; then

@@ -19,7 +19,7 @@ from collector.prometheus.clean import ABSURD
 from collector.prometheus.series import NODE_INFO, Series
 from collector.prometheus.source import SAMPLES, Reading
 from ledger.errors import BadInputError, SourceError
-from ledger.facts import Quarantine
+from ledger.facts import Gap, Quarantine
 from ledger.schema import TIME
 from ledger.window import Window
 
@@ -87,7 +87,7 @@ class ParquetExport:
     def samples(self, series: Series, window: Window) -> Reading:
         """Samples of a metric in (start, end], and those years away, which cannot be true.
 
-        Files that cannot be read are put aside and counted.
+        Files that cannot be read are put aside, counted, and named as gaps.
 
         Raises:
             SourceError: There is no file in the folder.
@@ -105,7 +105,12 @@ class ParquetExport:
                 except (pl.exceptions.PolarsError, OSError) as error:
                     quarantine = (*quarantine, self._unreadable(file.path, error))
             frame = pl.concat(parts)
-        return Reading(frame.lazy(), quarantine=quarantine)
+        # What stands in a file that cannot be read is not known: that is a gap, not only a count.
+        gaps = tuple(
+            Gap("unreadable_file", f"{entry.where} was not read: {entry.example}")
+            for entry in quarantine
+        )
+        return Reading(frame.lazy(), gaps=gaps, quarantine=quarantine)
 
     def present(self, metrics: Sequence[str]) -> frozenset[str]:
         """The metrics that have any sample."""

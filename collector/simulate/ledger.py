@@ -72,7 +72,7 @@ def write_ledger(options: WorldOptions, ledger: Ledger) -> None:
         ledger.replace(COSTS_DAILY, _daily(costs), window)
         for stage, name, rows in (
             ("collect", source, pods.height),
-            ("collect", f"billing/{BILL}", charges.height),
+            ("collect", BILL, charges.height),
             ("attribute", "attribution", costs.height),
         ):
             ledger.replace(CLOSES, _close(day, rows), window, name, stage=stage)

@@ -80,6 +80,8 @@ def test_a_truncated_file_is_put_aside_and_the_rest_is_read(tmp_path: Path) -> N
     assert [(entry.reason, entry.where, entry.count) for entry in facts.quarantine] == [
         ("unreadable", "broken.parquet", 1)
     ]
+    assert [gap.reason for gap in facts.gaps] == ["unreadable_file"]
+    assert "broken.parquet" in facts.gaps[0].detail
 
 
 def test_a_broken_page_is_put_aside_when_it_is_read(tmp_path: Path) -> None:
