@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 import polars as pl
@@ -43,21 +43,34 @@ class _File:
         """The file in its own types, without the files of its folder."""
         return pl.scan_parquet(self.path, glob=False)
 
-    def moment(self, moment: datetime) -> pl.Expr:
-        """A time in the type of the file's time stamps, so that its statistics can skip rows."""
-        if self.zone is None:
-            return pl.lit(moment.replace(tzinfo=None)).cast(self.schema["timestamp"])
-        return pl.lit(moment).dt.convert_time_zone(self.zone).cast(self.schema["timestamp"])
+    @cached_property
+    def _times(self) -> tuple[datetime, datetime] | None:
+        """First and last time stamp as UTC; None if the file has none, or a row without one."""
+        time = pl.col("timestamp")
+        ends = self.scan().select(time.min(), high=time.max(), lacking=time.null_count())
+        try:
+            low, high, lacking = ends.collect().row(0)
+        except (pl.exceptions.PolarsError, OSError):  # told when the rows themselves are read
+            return None
+        return None if lacking or low is None else (_utc(low), _utc(high))
+
+    def may_hold(self, window: Window) -> bool:
+        """Whether a row may lie in the window or be absurd; spares reading the other days."""
+        if self._times is None:
+            return True
+        low, high = self._times
+        other_day = high <= window.start or low > window.end
+        return not other_day or low < window.start - ABSURD or high > window.end + ABSURD
 
     def select(self, metric: str, window: Window, *, nonzero: bool) -> pl.LazyFrame:
         """Samples of a metric, as ``SAMPLES``."""
         time, value = pl.col("timestamp"), pl.col("value")
-        wanted = (time > self.moment(window.start)) & (time <= self.moment(window.end))
+        form = self.schema["timestamp"]
         wanted = (
-            wanted
+            (time > _literal(window.start, form)) & (time <= _literal(window.end, form))
             | time.is_null()
-            | (time < self.moment(window.start - ABSURD))
-            | (time > self.moment(window.end + ABSURD))
+            | (time < _literal(window.start - ABSURD, form))
+            | (time > _literal(window.end + ABSURD, form))
         )
         if nonzero:
             wanted = wanted & (value.is_null() | (value != 0))
@@ -72,6 +85,22 @@ class _File:
                 value.cast(pl.Float64),
             )
         )
+
+
+@lru_cache(maxsize=64)
+def _literal(moment: datetime, form: pl.DataType) -> pl.Expr:
+    """A time in the type of the file's time stamps, so that its statistics can skip rows.
+
+    Kept, because making a literal costs far more than comparing a row group with it.
+    """
+    zone = form.time_zone if isinstance(form, pl.Datetime) else None
+    if zone is None:
+        return pl.lit(moment.replace(tzinfo=None)).cast(form)
+    return pl.lit(moment).dt.convert_time_zone(zone).cast(form)
+
+
+def _utc(moment: datetime) -> datetime:
+    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 class ParquetExport:
@@ -93,12 +122,14 @@ class ParquetExport:
             SourceError: There is no file in the folder.
             BadInputError: None of its files can be read.
         """
-        files, quarantine = self._files
+        readable, quarantine = self._files
+        files = [file for file in readable if file.may_hold(window)]
         frames = [file.select(series.metric, window, nonzero=series.nonzero) for file in files]
+        none = pl.DataFrame(schema=SAMPLES)
         try:
-            frame = pl.concat(frames).collect()
+            frame = pl.concat([none.lazy(), *frames]).collect()
         except (pl.exceptions.PolarsError, OSError):  # a broken page shows only when it is read
-            parts = [pl.DataFrame(schema=SAMPLES)]
+            parts = [none]
             for file, lazy in zip(files, frames, strict=True):
                 try:
                     parts.append(lazy.collect())
