@@ -73,6 +73,10 @@ class Ledger:
         if opened is None:
             return table.empty().lazy()
         rows = pl.scan_delta(opened)
+        rows = rows.with_columns(  # columns that a newer version of runbill added
+            pl.lit(None, dtype=table.columns[name].dtype).alias(name)
+            for name in _lacking(opened, table)
+        )
         if window is not None:
             days = list(window.days())
             rows = rows.filter(pl.col("day").is_between(days[0], days[-1]))
@@ -136,7 +140,13 @@ class Ledger:
         with _reported(self.uri):
             try:
                 # Partitions are disjoint, so a writer of another day or source never conflicts.
-                write_deltalake(target, rows, mode="overwrite", predicate=predicate)
+                write_deltalake(
+                    target,
+                    rows,
+                    mode="overwrite",
+                    predicate=predicate,
+                    schema_mode="merge" if _lacking(target, table) else None,
+                )
             except CommitFailedError as error:
                 raise ConflictError(
                     f"another run replaced {table.name} ({predicate}) at the same time",
@@ -212,6 +222,12 @@ def conform(table: Table, frame: pl.DataFrame) -> pl.DataFrame:
         for name, column in table.columns.items()
     )
     return rows.sort([*table.partition, *table.key], nulls_last=True, maintain_order=True)
+
+
+def _lacking(opened: DeltaTable, table: Table) -> list[str]:
+    """Columns that the stored table does not have yet."""
+    stored = {field.name for field in opened.schema().fields}
+    return [name for name in table.columns if name not in stored]
 
 
 def _predicate(first: date, last: date, fixed: Mapping[str, str]) -> str:

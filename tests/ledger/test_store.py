@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from threading import Barrier
@@ -11,7 +12,7 @@ import pytest
 from deltalake import DeltaTable
 
 from ledger.errors import ConflictError, LedgerError, SourceError
-from ledger.schema import CLOSES, COSTS, MONEY, PRICES, TABLES, TIME, Table
+from ledger.schema import CLOSES, COSTS, MONEY, PRICES, TABLES, TIME, Column, Table
 from ledger.store import Ledger
 from ledger.window import Window
 
@@ -136,6 +137,17 @@ def test_a_folder_that_holds_other_things_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").touch()
     with pytest.raises(LedgerError, match=r"holds other things than a ledger, e\.g\. thesis\.tex"):
         Ledger.open(str(tmp_path), create=True)
+
+
+def test_a_ledger_of_an_older_version_gains_the_new_columns(place: str) -> None:
+    ledger = Ledger.open(place, create=True)
+    ledger.replace(PRICES, prices(FIRST, "1"), Window.of_day(FIRST), "a")
+    newer = replace(PRICES, columns={**PRICES.columns, "tier": Column(pl.String(), "a new one")})
+    assert ledger.scan(newer).collect()["tier"].to_list() == [None]
+    rows = prices(SECOND, "2").with_columns(tier=pl.lit("x"))
+    ledger.replace(newer, rows, Window.of_day(SECOND), "a")
+    assert sorted(ledger.scan(newer).collect()["tier"], key=str) == [None, "x"]
+    assert held(ledger) == [(FIRST, "a", "1"), (SECOND, "a", "2")]
 
 
 def test_a_part_of_a_day_cannot_be_replaced(tmp_path: Path) -> None:
