@@ -168,7 +168,7 @@ def asked_window(day: str | None, window: str | None) -> Window | None:
     Raises:
         UsageError: Both are given, or one of them cannot be read.
     """
-    from cli.wiring import now
+    from cli.clock import now
     from ledger.window import Window, parse_day, parse_window
 
     if day and window:
@@ -179,20 +179,26 @@ def asked_window(day: str | None, window: str | None) -> Window | None:
 
 
 def asked_days(day: str | None, window: str | None) -> list[date] | None:
-    """The UTC days that ``--day`` or ``--window`` name; None if neither is given.
+    """The UTC days that ``--day`` or ``--window`` touch; None if neither is given.
+
+    Books close on whole days, so a part of a day stands for that day.
 
     Raises:
-        UsageError: The window is not made of whole days: books close on days.
+        UsageError: One of the days is not over yet.
     """
+    from cli.clock import now
+    from ledger.window import Window
+
     found = asked_window(day, window)
     if found is None:
         return None
-    if not found.whole_days:
+    days = list(found.days())
+    if Window.of_day(days[-1]).end > now():
         raise UsageError(
-            f"the window {found} is not made of whole UTC days",
-            "the books close per day: use 7d, yesterday or 2026-11-01..2026-11-08",
+            f"the day {days[-1]} is not over yet in UTC",
+            "the books close on whole days: use yesterday, 7d or 2026-11-01..2026-11-08",
         )
-    return list(found.days())
+    return days
 
 
 def global_command(function: Callable[Concatenate[Globals, P], None]) -> Callable[P, None]:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 from cli import backfill, collecting, exits
 from cli.backfill import Task
 from cli.checks import code_of
+from cli.clock import now
 from cli.collecting import Collected
 from cli.queries import attributed
 from cli.streams import Progress
-from cli.wiring import Context, chosen, now, sources
+from cli.wiring import Context, chosen, sources
 from ledger.errors import UsageError
 from ledger.schema import COSTS_DAILY
 

@@ -10,10 +10,11 @@ import polars as pl
 
 from attribution.query import Cost, Query, QueryResult
 from attribution.query import query as ask
+from cli.clock import now
 from cli.coverage import coverage_of, coverage_tile, gaps_section
 from cli.document import Column, Document, Section, Tile, envelope
 from cli.render.text import money
-from cli.wiring import Context, now
+from cli.wiring import Context
 from ledger.errors import LedgerError, UsageError
 from ledger.schema import CLOSES
 from ledger.store import Ledger

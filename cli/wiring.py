@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,11 +26,6 @@ def version() -> str:
         return metadata.version("runbill")
     except metadata.PackageNotFoundError:
         return "0+unknown"
-
-
-def now() -> datetime:
-    """The present moment, in UTC."""
-    return datetime.now(UTC)
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,6 @@ def clean(batch: pl.DataFrame, window: Window, tally: Tally) -> pl.DataFrame:
     rows = with_periods(batch, tally)
     _observe(rows, tally)
     kept = rows.filter((START < window.end) & (occupied_end() > window.start))
-    tally.count("outside", rows.height - kept.height)
     kept = _with_numbers(kept, window, tally)
     kept = _with_unknown_costs(kept, tally)
     kept = _with_json(kept, tally)

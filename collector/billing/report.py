@@ -26,7 +26,6 @@ NOTES = {
     "unread": "{column} cannot be read on {n} lines: left empty ({where})",
     "unread_json": "{column} is no JSON object on {n} lines: kept as text in x_Other ({where})",
     "not_utf8": "{n} lines hold bytes that are no UTF-8: each shown as U+FFFD ({where})",
-    "outside": "{n} lines lie outside the window ({where})",
 }
 """Kinds of notes that are counted per file and column, in the order in which they are said."""
 
