@@ -126,12 +126,12 @@ def test_if_no_file_can_be_read_nothing_is_closed(tmp_path: Path) -> None:
 
 
 def test_outside_the_window(collect: Collect) -> None:
-    facts = collect([{}, {"ChargePeriodStart": "2026-05-03", "ChargePeriodEnd": "2026-05-04"}], DAY)
+    later = {"ChargePeriodStart": "2026-05-03T00:00:00Z", "ChargePeriodEnd": "2026-05-04T00:00:00Z"}
+    facts = collect([{}, later], DAY)
     assert facts.tables["charges"].height == 1
     # Nothing is said of the rest: a day closes alike, whatever window it was asked with.
-    assert facts == replace(
-        collect([{}], DAY), tables=facts.tables, data_through=facts.data_through
-    )
+    alone = collect([{}], DAY)
+    assert facts == replace(alone, tables=facts.tables, data_through=facts.data_through)
 
 
 def test_data_through_and_reach(tmp_path: Path, text: Text) -> None:
