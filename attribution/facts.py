@@ -9,7 +9,7 @@ from datetime import date
 import polars as pl
 
 from attribution.ratio import DAY
-from ledger.schema import CHARGES, NODES, PRICES, USAGE, WORKLOADS
+from ledger.schema import CHARGES, NODES, PRICES, USAGE, WORKLOADS, Table
 from ledger.store import Ledger
 from ledger.window import Window
 
@@ -54,13 +54,25 @@ class DayFacts:
         return self.start + DAY
 
 
-def read(ledger: Ledger, day: date) -> DayFacts:
+def read(ledger: Ledger, day: date, sources: frozenset[str] | None = None) -> DayFacts:
     """Read a day's facts.
+
+    Args:
+        ledger: The ledger.
+        day: The day.
+        sources: Names of the sources whose rows count; None counts all.
 
     Raises:
         SourceError: The ledger cannot be read.
     """
     window = Window.of_day(day)
     tables = (CHARGES, PRICES, NODES, WORKLOADS, USAGE)
-    frames = pl.collect_all([ledger.scan(table, window) for table in tables])
-    return DayFacts(day, *frames)
+    rows = [_counted(table, ledger.scan(table, window), sources) for table in tables]
+    return DayFacts(day, *pl.collect_all(rows))
+
+
+def _counted(table: Table, rows: pl.LazyFrame, sources: frozenset[str] | None) -> pl.LazyFrame:
+    """The rows of sources that still exist: a renamed bill must not be paid twice."""
+    if sources is None or table.source_column is None:
+        return rows
+    return rows.filter(pl.col(table.source_column).is_in(sorted(sources)))

@@ -15,7 +15,7 @@ from attribution.facts import read
 from ledger.facts import Gap
 from ledger.money import from_units, to_units
 from ledger.schema import CLOSES, COSTS, COSTS_DAILY, RESTATEMENTS
-from ledger.settings import Settings
+from ledger.settings import Settings, source_names
 from ledger.store import Ledger
 from ledger.window import Window
 
@@ -99,7 +99,9 @@ def _inputs(ledger: Ledger, settings: Settings) -> dict[date, str]:
 def _digest_inputs(settings: Settings, sources: Sequence[tuple[str, str | None]]) -> str:
     cluster = [pair for pair in sources if pair[0].startswith(_CLUSTER_SOURCES)]
     bills = [pair for pair in sources if pair not in cluster]
-    return ".".join((settings.digest(), _hash(json.dumps(bills)), _hash(json.dumps(cluster))))
+    return ".".join(
+        (settings.attribution_digest(), _hash(json.dumps(bills)), _hash(json.dumps(cluster)))
+    )
 
 
 def _hash(text: str) -> str:
@@ -111,7 +113,8 @@ def _attribute_one(
 ) -> DayClose:
     inputs = inputs or _digest_inputs(settings, [])
     window = Window.of_day(day)
-    books = attribute_day(read(ledger, day), settings)
+    # Settings without any source say nothing of which rows still count.
+    books = attribute_day(read(ledger, day, source_names(settings) or None), settings)
     old = _closes_inputs(ledger, day)
     restated = RESTATEMENTS.empty()
     if old is not None:

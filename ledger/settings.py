@@ -252,10 +252,47 @@ class Settings(Block):
         return self
 
     def digest(self) -> str:
-        """Hash of what changes figures: all settings but the ledger's place."""
-        data: dict[str, Any] = self.model_dump(mode="json", exclude={"ledger"})
-        text = json.dumps(data, sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        """Hash of all settings but the ledger's place."""
+        return _hash(self.model_dump(mode="json", exclude={"ledger"}))
+
+    def attribution_digest(self) -> str:
+        """Hash of what attributed figures rest on; other settings change none of them."""
+        data = self.model_dump(
+            mode="json", include={"identity", "roles", "node_pools", "prices", "currency"}
+        )
+        return _hash({**data, "sources": sorted(source_names(self))})
+
+
+PRICES_SOURCE = "prices/settings"
+"""The source that the settings' own prices are written under."""
+
+
+def named_sources(settings: Settings) -> dict[str, bool]:
+    """Every source that the settings name, bills first, and whether it is required.
+
+    The name is that of its collector: the source column of its rows holds it.
+    """
+    found = {bill.name: bill.required for bill in settings.billing}
+    for cluster in settings.clusters:
+        for kind, source in (
+            ("kubernetes", cluster.kubernetes),
+            ("prometheus", cluster.prometheus),
+        ):
+            if source:
+                found[f"{kind}/{cluster.name}"] = source.required
+    if settings.prices:
+        found[PRICES_SOURCE] = True
+    return found
+
+
+def source_names(settings: Settings) -> frozenset[str]:
+    """Names of the sources of the settings: rows of any other are not counted any more."""
+    return frozenset(named_sources(settings))
+
+
+def _hash(data: dict[str, Any]) -> str:
+    text = json.dumps(data, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def resolve_path(path: str, base: Path) -> str:

@@ -16,7 +16,7 @@ import polars as pl
 from ledger.errors import LedgerError, RunbillError
 from ledger.facts import Gap
 from ledger.schema import CLOSES, COSTS, FINDINGS, OUTCOMES
-from ledger.settings import Settings
+from ledger.settings import Settings, named_sources
 from ledger.store import Ledger
 from ledger.window import Window
 from rules.checklist import Checklist, in_order
@@ -187,15 +187,7 @@ def _ended(judged: Sequence[_Judged]) -> set[tuple[str, str]]:
 
 def required_sources(settings: Settings) -> frozenset[str]:
     """Names of the sources whose gaps give exit code 3."""
-    names = {bill.name for bill in settings.billing if bill.required}
-    for cluster in settings.clusters:
-        for kind, source in (
-            ("kubernetes", cluster.kubernetes),
-            ("prometheus", cluster.prometheus),
-        ):
-            if source and source.required:
-                names.add(f"{kind}/{cluster.name}")
-    return frozenset(names)
+    return frozenset(name for name, required in named_sources(settings).items() if required)
 
 
 def _outcomes(judged: Sequence[_Judged], settings: Settings) -> tuple[Outcome, ...]:
