@@ -8,24 +8,24 @@ from datetime import datetime
 
 import polars as pl
 
-from collector.kubernetes.demand import cards
+from collector.cards import Cards, Label, choose
+from collector.gaps import about, of_cards
 from collector.kubernetes.frames import Row, frame
 from collector.kubernetes.kinds import NAMESPACES, NODE_POOLS, NODES, PODS, RAY_JOBS, permissions
 from collector.kubernetes.life import life
-from collector.kubernetes.nodes import further_cards, node_rows
+from collector.kubernetes.nodes import node_cards, node_rows
 from collector.kubernetes.objects import Node, Pod
 from collector.kubernetes.owners import Owners
 from collector.kubernetes.rejects import Rejected
 from collector.kubernetes.resources import resource_rows
 from collector.kubernetes.snapshot import Reader, Snapshot
 from collector.kubernetes.workloads import pod_facts, pod_request, workload_rows
+from collector.labels import NodeLabels
 from collector.source import Permissions, Probe
-from ledger.facts import Facts, Gap
+from ledger.facts import Facts
 from ledger.schema import NODES as NODES_TABLE
 from ledger.schema import RESOURCES, WORKLOADS
 from ledger.window import Window
-
-_NAMED = 3  # how many of a kind a message names
 
 
 @dataclass(frozen=True)
@@ -111,37 +111,31 @@ class KubernetesCollector:
                 unknown_end.append(pod.place)
             facts = pod_facts(pod, self.cluster, request, owners.of(pod), self.annotations)
             rows = list(workload_rows(facts, lived, window, seen.taken_at))
-            if rows and cards(request)[2]:
+            if rows and choose(request).others:
                 more_cards.append(pod.place)
             yield from rows
-        _name_gap(seen, "no_finish_time", "pods are over, but nothing says since when", unknown_end)
-        _name_gap(
-            seen,
+        seen.gaps += about(
+            "no_finish_time", "pods are over, but nothing says since when", unknown_end
+        )
+        seen.gaps += about(
             "several_card_resources",
             "pods ask for several kinds of cards; only the first is counted",
             more_cards,
         )
 
     def _nodes(self, seen: Snapshot, window: Window) -> Iterator[Row]:
-        nodes = seen.of(NODES, Node)
-        for node in nodes:
+        carded: list[tuple[str, Cards, Label]] = []
+        for node in seen.of(NODES, Node):
             try:
-                yield from node_rows(node, self.cluster, window, seen.taken_at)
+                rows = list(node_rows(node, self.cluster, window, seen.taken_at))
+                cards = node_cards(node)
             except Rejected as rejected:
                 seen.rejects.add(rejected.reason, "nodes", f"{node.place}: {rejected.detail}")
-        _name_gap(
-            seen,
-            "several_card_resources",
-            "nodes have several kinds of cards; only the first is counted",
-            [node.place for node in nodes if further_cards(node)],
-        )
-
-
-def _name_gap(seen: Snapshot, reason: str, what: str, places: Sequence[str]) -> None:
-    if places:
-        more = ", ..." if len(places) > _NAMED else ""
-        names = ", ".join(places[:_NAMED])
-        seen.gaps.append(Gap(reason, f"{len(places)} {what}: {names}{more}"))
+                continue
+            if rows:
+                carded.append((node.metadata.name, cards, NodeLabels(node.labels).get))
+            yield from rows
+        seen.gaps += of_cards(carded)
 
 
 def _inside(moment: datetime | None, window: Window) -> bool:

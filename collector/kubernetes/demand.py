@@ -1,35 +1,14 @@
-"""What a pod asks for: the scheduler's effective request, and which resource is a card."""
+"""What a pod asks for: the scheduler's effective request."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from fnmatch import fnmatchcase
 from fractions import Fraction
 
 from collector.kubernetes.objects import Container, PodSpec, Resources
-from collector.kubernetes.quantities import parse, whole
+from collector.kubernetes.quantities import parse
 
 Amounts = dict[str, Fraction]
-
-# Resources whose unit is a card or a part of one. The first that is present wins.
-CARDS = (
-    "nvidia.com/gpu",
-    "nvidia.com/gpu.shared",
-    "nvidia.com/mig-*",
-    "amd.com/gpu",
-    "aws.amazon.com/neuron",
-    "aws.amazon.com/neurondevice",
-    "aws.amazon.com/neuroncore",
-    "google.com/tpu",
-    "k8s.amazonaws.com/vgpu",
-    "gpu.intel.com/i915",
-    "gpu.intel.com/xe",
-    "habana.ai/gaudi",
-    "huawei.com/Ascend*",
-    "cambricon.com/mlu*",
-    "metax-tech.com/gpu",
-    "mthreads.com/gpu",
-)
 
 
 def amounts(quantities: Mapping[str, str | int | float] | None) -> Amounts:
@@ -67,27 +46,6 @@ def effective_request(spec: PodSpec) -> Amounts:
     steady = _sum((sidecars, *(_request(item.resources) for item in spec.containers or ())))
     total = _max(steady, largest) | _request(spec.resources)
     return _sum((total, amounts(spec.overhead)))
-
-
-def cards(of: Mapping[str, Fraction]) -> tuple[str | None, int | None, tuple[str, ...]]:
-    """The card resource of a request or capacity.
-
-    Args:
-        of: Amounts by resource name.
-
-    Returns:
-        Its name and count (both None where no card resource is named), and the names of further
-        card resources with an amount, which one row cannot hold.
-
-    Raises:
-        ValueError: The count is negative or too large.
-    """
-    named = [name for pattern in CARDS for name in sorted(of) if fnmatchcase(name, pattern)]
-    if not named:
-        return None, None, ()
-    used = [name for name in named if of[name] > 0]
-    first = used[0] if used else named[0]
-    return first, whole(of[first]), tuple(used[1:])
 
 
 def _is_sidecar(container: Container) -> bool:

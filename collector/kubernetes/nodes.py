@@ -2,52 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime
+from fractions import Fraction
 
-from collector.kubernetes.demand import amounts, cards
+from collector.cards import Cards, choose, physical, rank
+from collector.kubernetes.demand import amounts
 from collector.kubernetes.frames import Row, canonical, days_of
 from collector.kubernetes.objects import Node
 from collector.kubernetes.quantities import milli, whole
 from collector.kubernetes.rejects import Rejected
 from collector.kubernetes.times import moment
+from collector.labels import NodeLabels
 from ledger.window import Window
-
-_TYPE = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
-_REGION = ("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region")
-_ZONE = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
-_MODEL = (
-    "nvidia.com/gpu.product",
-    "gpu.nvidia.com/model",
-    "cloud.google.com/gke-accelerator",
-    "k8s.amazonaws.com/accelerator",
-    "karpenter.k8s.aws/instance-gpu-name",
-    "amd.com/gpu.product-name",
-    "beta.amd.com/gpu.product-name",
-    "karpenter.k8s.aws/instance-accelerator-name",
-    "cloud.google.com/gke-tpu-accelerator",
-)
-_CAPACITY = (
-    "karpenter.sh/capacity-type",
-    "eks.amazonaws.com/capacityType",
-    "cloud.google.com/gke-provisioning",
-    "kubernetes.azure.com/scalesetpriority",
-    "node.kubernetes.io/lifecycle",
-)
-_SPOT_FLAGS = ("cloud.google.com/gke-spot", "cloud.google.com/gke-preemptible")
-_CAPACITY_NAMES = {
-    "preemptible": "spot",
-    "normal": "on-demand",
-    "regular": "on-demand",
-    "standard": "on-demand",
-    "capacity-block": "reserved",
-}
 
 
 def node_rows(node: Node, cluster: str, window: Window, now: datetime | None) -> Iterator[Row]:
     """A node's days: from its registration to ``now``, or to the end of the window.
 
-    Capacity is what the node says in ``status.capacity``: cards in units of the resource.
+    Capacity is what the node says in ``status.capacity``; cards are physical ones.
 
     Raises:
         Rejected: ``bad_date`` or ``bad_number``.
@@ -59,47 +32,44 @@ def node_rows(node: Node, cluster: str, window: Window, now: datetime | None) ->
         yield {**facts, "day": day, "start": first, "end": last}
 
 
-def further_cards(node: Node) -> tuple[str, ...]:
-    """Card resources of a node beyond the one that its row holds (mixed MIG)."""
+def node_cards(node: Node) -> Cards:
+    """The card resource of a node, in whole units.
+
+    Raises:
+        Rejected: ``bad_number``.
+    """
+    found = choose(_capacity(node))
+    units = None if found.units is None else whole(Fraction(found.units))
+    return Cards(found.resource, units, found.others)
+
+
+def _capacity(node: Node) -> dict[str, Fraction]:
     try:
-        return cards(amounts(node.status.capacity))[2]
-    except ValueError:
-        return ()
+        capacity = amounts(node.status.capacity)
+        milli(capacity.get("cpu", Fraction(0)))
+        for name, amount in capacity.items():
+            if name == "memory" or rank(name) is not None:
+                whole(amount)
+    except ValueError as error:
+        raise Rejected("bad_number", f"{node.place}: {error}") from None
+    return capacity
 
 
 def _about(node: Node, cluster: str) -> Row:
-    labels = node.labels
-    try:
-        capacity = amounts(node.status.capacity)
-        card, count, _ = cards(capacity)
-        cpu = milli(capacity["cpu"]) if "cpu" in capacity else None
-        memory = whole(capacity["memory"]) if "memory" in capacity else None
-    except ValueError as error:
-        raise Rejected("bad_number", f"{node.place}: {error}") from None
+    labels = NodeLabels(node.labels)
+    capacity, cards = _capacity(node), node_cards(node)
     return {
         "cluster": cluster,
         "node": node.metadata.name,
         "provider_id": node.spec.provider_id,
-        "instance_type": _first(labels, _TYPE),
-        "capacity_type": capacity_type(labels),
-        "region": _first(labels, _REGION),
-        "zone": _first(labels, _ZONE),
-        "cpu_millicores": cpu,
-        "memory_bytes": memory,
-        "gpus": count,
-        "gpu_resource": card,
-        "gpu_model": _first(labels, _MODEL),
-        "labels": canonical(labels),
+        "instance_type": labels.instance_type,
+        "capacity_type": labels.capacity_type,
+        "region": labels.region,
+        "zone": labels.zone,
+        "cpu_millicores": milli(capacity["cpu"]) if "cpu" in capacity else None,
+        "memory_bytes": whole(capacity["memory"]) if "memory" in capacity else None,
+        "gpus": physical(cards, labels.get, sized="cpu" in capacity),
+        "gpu_resource": cards.resource,
+        "gpu_model": labels.gpu_model,
+        "labels": canonical(node.labels),
     }
-
-
-def capacity_type(labels: Mapping[str, str]) -> str | None:
-    """on-demand, spot or reserved by the provider's label; None if no label says so."""
-    if any(labels.get(flag) == "true" for flag in _SPOT_FLAGS):
-        return "spot"
-    value = (_first(labels, _CAPACITY) or "").lower().replace("_", "-")
-    return _CAPACITY_NAMES.get(value, value) or None
-
-
-def _first(labels: Mapping[str, str], keys: tuple[str, ...]) -> str | None:
-    return next((labels[key] for key in keys if labels.get(key)), None)

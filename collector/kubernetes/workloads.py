@@ -7,7 +7,8 @@ from datetime import datetime
 from fnmatch import fnmatchcase
 from fractions import Fraction
 
-from collector.kubernetes.demand import cards, effective_request
+from collector.cards import choose
+from collector.kubernetes.demand import effective_request
 from collector.kubernetes.frames import Row, canonical, days_of
 from collector.kubernetes.life import Life
 from collector.kubernetes.objects import Pod
@@ -89,7 +90,7 @@ def pod_facts(
         ownership: Its owners.
         keep: Globs of further annotation keys to keep.
     """
-    card, count, _ = cards(request)
+    card = choose(request)
     root = ownership.root
     return {
         "cluster": cluster,
@@ -107,8 +108,8 @@ def pod_facts(
         "environment": canonical(_environment(pod)),
         "cpu_millicores": milli(request.get("cpu", Fraction(0))),
         "memory_bytes": whole(request.get("memory", Fraction(0))),
-        "gpus": count or 0,
-        "gpu_resource": card,
+        "gpus": whole(Fraction(card.units or 0)),
+        "gpu_resource": card.resource,
     }
 
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from collector.cards import original, rank
 from collector.prometheus.chains import changes
-from collector.prometheus.resources import card_resource
 
-AMOUNTS = ("cpu_millicores", "memory_bytes", "gpus", "gpu_resource")
+AMOUNTS = ("cpu_millicores", "memory_bytes", "gpus", "gpu_resource", "gpu_others")
 
 
 def amounts(frame: pl.DataFrame, key: str, parts: Sequence[str]) -> pl.DataFrame:
@@ -23,9 +23,10 @@ def amounts(frame: pl.DataFrame, key: str, parts: Sequence[str]) -> pl.DataFrame
             from sample to sample, so that a lost sample of one container is no change.
 
     Returns:
-        ``key``, ``time``, ``cpu_millicores``, ``memory_bytes``, ``gpus`` (Int64; of the card
-        resource with the most pieces) and ``gpu_resource``; one row per change, as ``changes``
-        gives them. Null = not said.
+        ``key``, ``time``, ``cpu_millicores``, ``memory_bytes``, ``gpus`` (Int64, units of the card
+        resource that ``collector.cards`` takes), ``gpu_resource``, and ``gpu_others`` (further card
+        resources with an amount, by rank, with commas between); one row per change, as
+        ``changes`` gives them. Null = not said.
     """
     what = [key, *parts, "resource"]
     steps = changes(
@@ -34,7 +35,7 @@ def amounts(frame: pl.DataFrame, key: str, parts: Sequence[str]) -> pl.DataFrame
     points = steps.select(key, "time").unique()
     grid = points.join(steps.select(what).unique(), on=key).sort("time", *what)
     now = grid.join_asof(steps, on="time", by=what, check_sortedness=False)
-    total = _named(now).group_by(key, "time", "name", "card").agg(pl.col("amount").sum())
+    total = _named(now).group_by(key, "time", "name", "rank").agg(pl.col("amount").sum())
     return changes(_per_key(total, key), [key], AMOUNTS)
 
 
@@ -44,11 +45,11 @@ def _named(now: pl.DataFrame) -> pl.DataFrame:
     names = pl.DataFrame(
         {
             "resource": texts,
-            "card": [card_resource(text) is not None for text in texts],
-            "name": [card_resource(text) or text for text in texts],
+            "name": [original(text) or text for text in texts],
+            "rank": [rank(original(text) or "") for text in texts],
         },
-        schema={"resource": pl.String, "card": pl.Boolean, "name": pl.String},
-    ).filter(pl.col("card") | pl.col("name").is_in(["cpu", "memory"]))
+        schema={"resource": pl.String, "name": pl.String, "rank": pl.Int64},
+    ).filter(pl.col("rank").is_not_null() | pl.col("name").is_in(["cpu", "memory"]))
     scale = pl.when(pl.col("name") == "cpu").then(1000).otherwise(1)
     return now.join(names, on="resource").with_columns(
         amount=(pl.col("value") * scale).round().cast(pl.Int64)
@@ -57,11 +58,16 @@ def _named(now: pl.DataFrame) -> pl.DataFrame:
 
 def _per_key(total: pl.DataFrame, key: str) -> pl.DataFrame:
     """One row per key and time."""
+    others = pl.col("name").slice(1)
     cards = (
-        total.filter("card", pl.col("amount") > 0)
-        .sort(key, "time", "amount", "name", descending=[False, False, True, False])
-        .unique([key, "time"], keep="first", maintain_order=True)
-        .select(key, "time", gpus="amount", gpu_resource="name")
+        total.filter(pl.col("rank").is_not_null(), pl.col("amount") > 0)
+        .sort(key, "time", "rank", "name")
+        .group_by(key, "time", maintain_order=True)
+        .agg(
+            gpus=pl.col("amount").first(),
+            gpu_resource=pl.col("name").first(),
+            gpu_others=pl.when(pl.len() > 1).then(others.str.join(",")),
+        )
     )
     plain = total.group_by(key, "time").agg(
         cpu_millicores=pl.col("amount").filter(pl.col("name") == "cpu").first(),

@@ -2,51 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import msgspec
 import polars as pl
 
+from collector.cards import Cards, physical
+from collector.gaps import of_cards
+from collector.labels import NodeLabels, sanitised
 from collector.prometheus import series as s
 from collector.prometheus.amounts import AMOUNTS, amounts
 from collector.prometheus.chains import changes, clip, cut, find_runs, fuse, look_up, union
 from collector.prometheus.clean import Cleaned
 from collector.prometheus.reader import Reader
+from ledger.facts import Gap
 from ledger.schema import TIME
 
-# Sanitised label keys per column, the first present wins.
-_LABEL_COLUMNS = {
-    "instance_type": (
-        "label_node_kubernetes_io_instance_type",
-        "label_beta_kubernetes_io_instance_type",
-    ),
-    "region": (
-        "label_topology_kubernetes_io_region",
-        "label_failure_domain_beta_kubernetes_io_region",
-    ),
-    "zone": ("label_topology_kubernetes_io_zone", "label_failure_domain_beta_kubernetes_io_zone"),
-    "capacity_text": (
-        "label_karpenter_sh_capacity_type",
-        "label_eks_amazonaws_com_capacity_type",
-        "label_kubernetes_azure_com_scalesetpriority",
-    ),
-    "gke_spot": ("label_cloud_google_com_gke_spot", "label_cloud_google_com_gke_preemptible"),
-    "product": (
-        "label_nvidia_com_gpu_product",
-        "label_cloud_google_com_gke_accelerator",
-        "label_amd_com_gpu_product_name",
-    ),
-    "count_text": ("label_nvidia_com_gpu_count",),
-    "sharing": ("label_nvidia_com_gpu_sharing_strategy",),
-}
-_CAPACITY_TYPES = {
-    "capacity-block": "reserved",
-    "reserved": "reserved",
-    "spot": "spot",
-    "on-demand": "on-demand",
-    "regular": "on-demand",
-}
+_SAID = ("labels", "gpus", "gpu_resource", "gpu_others", "sized")  # what cards are counted from
+_TOLD = ("instance_type", "region", "zone", "capacity_type", "gpu_model")
 
 
 @dataclass(frozen=True)
@@ -93,7 +67,8 @@ def read_nodes(reader: Reader) -> Nodes | None:
     for step in steps.values():
         segments = look_up(segments, "node", step)
     segments = fuse(segments.drop("at"), "node", ["provider_id", "labels", "created", *AMOUNTS])
-    rows = _describe(clip(segments, reader.window))
+    rows, gaps = _describe(clip(segments, reader.window))
+    reader.gaps.extend(gaps)
     return Nodes(rows, union(runs), up)
 
 
@@ -126,41 +101,41 @@ def _created(cleaned: Cleaned | None, frame: pl.DataFrame) -> pl.DataFrame:
     return changes(told, ["node"], ["created"])
 
 
-def _describe(rows: pl.DataFrame) -> pl.DataFrame:
-    """Add what the labels say; count physical cards."""
-    told = _label_columns(rows["labels"].unique().drop_nulls().sort())
-    rows = rows.join(told, on="labels", how="left", maintain_order="left")
-    shared = pl.col("sharing").is_in(["time-slicing", "mps"]).fill_null(value=False)
-    physical = pl.when(shared).then(pl.col("count_text").cast(pl.Int64, strict=False))
-    counted = (
-        pl.when(pl.col("gpu_resource").str.starts_with("nvidia.com/mig-"))
-        .then(pl.col("count_text").cast(pl.Int64, strict=False))
-        .otherwise(
-            pl.coalesce(physical, "gpus", pl.when(pl.col("cpu_millicores").is_not_null()).then(0))
-        )
+def _describe(rows: pl.DataFrame) -> tuple[pl.DataFrame, list[Gap]]:
+    """Add what the labels say and count physical cards; and what cannot be told of them."""
+    rows = rows.with_columns(sized=pl.col("cpu_millicores").is_not_null())
+    known = rows.select("node", *_SAID).unique().sort("node", *_SAID)
+    nodes = [
+        (name, _cards(units, resource, others), _labels_of(text))
+        for name, text, units, resource, others, _ in known.iter_rows()
+    ]
+    counts = [
+        physical(cards, labels.get, sized=sized)
+        for (_, cards, labels), sized in zip(nodes, known["sized"], strict=True)
+    ]
+    told = known.with_columns(
+        pl.Series("physical", counts, pl.Int64),
+        *(
+            pl.Series(name, [getattr(labels, name) for _, _, labels in nodes], pl.String)
+            for name in _TOLD
+        ),
     )
-    return rows.with_columns(
-        gpus=counted,
-        gpu_model="product",
-        interval_seconds=pl.col("interval").dt.total_microseconds() / 1e6,
-    ).sort("node", "start")
+    seconds = pl.col("interval").dt.total_microseconds() / 1e6
+    described = (
+        rows.join(told, on=["node", *_SAID], how="left", nulls_equal=True)
+        .with_columns(gpus="physical", interval_seconds=seconds)
+        .sort("node", "start")
+    )
+    return described, list(of_cards([(name, cards, of.get) for name, cards, of in nodes]))
 
 
-def _label_columns(texts: Iterable[str]) -> pl.DataFrame:
-    """One row per distinct label set: the columns that its labels fill."""
-    rows = []
-    for text in texts:
-        labels = msgspec.json.decode(text, type=dict[str, str])
-        row = {
-            column: next((labels[key] for key in keys if labels.get(key)), None)
-            for column, keys in _LABEL_COLUMNS.items()
-        }
-        word = (row["capacity_text"] or "").lower().replace("_", "-")
-        spot = "spot" if row["gke_spot"] == "true" else None
-        rows.append({"labels": text, **row, "capacity_type": spot or _CAPACITY_TYPES.get(word)})
-    return pl.DataFrame(
-        rows, schema=dict.fromkeys(("labels", *_LABEL_COLUMNS, "capacity_type"), pl.String)
-    )
+def _cards(units: int | None, resource: str | None, others: str | None) -> Cards:
+    return Cards(resource, units, tuple(others.split(",")) if others else ())
+
+
+@lru_cache(maxsize=4096)
+def _labels_of(text: str | None) -> NodeLabels:
+    return NodeLabels(msgspec.json.decode(text or "{}", type=dict[str, str]), sanitised)
 
 
 def with_models(rows: pl.DataFrame, models: pl.DataFrame) -> pl.DataFrame:

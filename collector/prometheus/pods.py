@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import msgspec
 import polars as pl
 
+from collector.gaps import about
 from collector.prometheus import series as s
 from collector.prometheus.amounts import AMOUNTS, amounts
 from collector.prometheus.chains import changes, clip, cut, find_runs, fuse, look_up
@@ -72,10 +73,23 @@ def read_pods(reader: Reader) -> Pods | None:
     known = names.join(owner_chains(reader, frame, names), on="uid", how="left")
     known = known.join(_times(reader, names), on="uid", how="left")
     lives = alive.select("uid", "node", "start", "end").join(names, on="uid", how="left")
+    inside = clip(alive, reader.window).join(known, on="uid", how="left")
+    reader.gaps.extend(
+        about(
+            "several_card_resources",
+            "pods ask for several kinds of cards; only the first is counted",
+            _places(inside.filter(pl.col("gpu_others").is_not_null()), names),
+        )
+    )
     return Pods(
-        _workloads(clip(alive, reader.window).join(known, on="uid", how="left")),
+        _workloads(inside),
         lives.sort("namespace", "pod", "start"),
     )
+
+
+def _places(pods: pl.DataFrame, names: pl.DataFrame) -> list[str]:
+    named = names.join(pods, on="uid", how="semi")
+    return named.select(pl.format("{}/{}", "namespace", "pod"))["namespace"].sort().to_list()
 
 
 def _identified(frame: pl.DataFrame, reader: Reader) -> pl.DataFrame:

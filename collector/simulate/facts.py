@@ -89,7 +89,7 @@ def _nodes(world: World, day: tuple[int, int]) -> Iterator[_Row]:
         if start < day[1]:
             yield _node(world, node, api, start, day[1]) | {
                 "labels": _json(node.labels),
-                "gpus": node.gpus or None,  # the API lists no resource that a node lacks
+                "gpus": node.gpus,
             }
         for begin, end in visible(world, start, day[1]):
             yield _node(world, node, sampled, begin, end) | {

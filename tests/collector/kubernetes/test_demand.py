@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collector.kubernetes.demand import cards, effective_request
+from collector.kubernetes.demand import effective_request
 from collector.kubernetes.objects import PodSpec
 from tests.collector.kubernetes.builders import Json, container
 
@@ -78,32 +78,3 @@ def test_the_request_covers_every_moment(apps: list[int], inits: list[int]) -> N
         initContainers=[container(cpu=str(cpu)) for cpu in inits],
     )
     assert found.get("cpu", 0) == max([sum(apps), *inits])
-
-
-@pytest.mark.parametrize(
-    ("resource", "is_card"),
-    [
-        ("nvidia.com/gpu", True),
-        ("nvidia.com/mig-3g.40gb", True),
-        ("nvidia.com/gpu.shared", True),
-        ("amd.com/gpu", True),
-        ("aws.amazon.com/neuron", True),
-        ("google.com/tpu", True),
-        ("nvidia.com/gpucores", False),
-        ("nvidia.com/gpumem", False),
-        ("cpu", False),
-        ("vpc.amazonaws.com/efa", False),
-    ],
-)
-def test_which_resources_are_cards(resource: str, is_card: bool) -> None:
-    assert cards({resource: Fraction(3)}) == ((resource, 3, ()) if is_card else (None, None, ()))
-
-
-def test_a_card_resource_with_an_amount_wins_and_others_are_named() -> None:
-    mixed = {
-        "nvidia.com/gpu": Fraction(0),
-        "nvidia.com/mig-1g.5gb": Fraction(2),
-        "nvidia.com/mig-3g.20gb": Fraction(1),
-    }
-    assert cards(mixed) == ("nvidia.com/mig-1g.5gb", 2, ("nvidia.com/mig-3g.20gb",))
-    assert cards({"nvidia.com/gpu": Fraction(0)}) == ("nvidia.com/gpu", 0, ())

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from collector.kubernetes.nodes import capacity_type
 from ledger.facts import Facts
 from ledger.schema import NODES
 from ledger.window import Window, parse_day
@@ -70,7 +69,7 @@ def test_what_a_node_says_of_itself(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("capacity", "gpus"),
     [
-        ({"cpu": "4", "memory": "8Gi"}, None),
+        ({"cpu": "4", "memory": "8Gi"}, 0),
         ({"cpu": "4", "nvidia.com/gpu": "0"}, 0),
         ({}, None),
     ],
@@ -85,25 +84,30 @@ def test_a_count_that_is_not_given_is_not_zero(
     assert found["cpu_millicores"] == (4000 if capacity else None)
 
 
-@pytest.mark.parametrize(
-    ("labels", "expected"),
-    [
-        ({"karpenter.sh/capacity-type": "on-demand"}, "on-demand"),
-        ({"eks.amazonaws.com/capacityType": "ON_DEMAND"}, "on-demand"),
-        ({"eks.amazonaws.com/capacityType": "CAPACITY_BLOCK"}, "reserved"),
-        ({"cloud.google.com/gke-spot": "true"}, "spot"),
-        ({"kubernetes.azure.com/scalesetpriority": "regular"}, "on-demand"),
-        ({}, None),
-    ],
-)
-def test_capacity_type(labels: dict[str, str], expected: str | None) -> None:
-    assert capacity_type(labels) == expected
-
-
-def test_several_kinds_of_cards_are_named_as_a_gap(tmp_path: Path) -> None:
-    mixed = node(capacity={"nvidia.com/mig-1g.5gb": "2", "nvidia.com/mig-3g.20gb": "1"})
+def test_cards_of_several_makers_are_named_as_a_gap(tmp_path: Path) -> None:
+    mixed = node(capacity={"nvidia.com/gpu": "2", "amd.com/gpu": "1"})
     facts = facts_of(tmp_path, mixed)
     assert [gap.reason for gap in facts.gaps] == ["several_card_resources"]
+
+
+def test_a_node_that_shares_its_cards_and_does_not_count_them_is_unknown(tmp_path: Path) -> None:
+    capacity = {"cpu": "8", "nvidia.com/mig-1g.5gb": "14", "nvidia.com/mig-3g.20gb": "2"}
+    facts = facts_of(tmp_path, node(capacity=capacity))
+    assert node_row(facts)["gpus"] is None
+    (gap,) = facts.gaps
+    assert gap.reason == "capacity_unknown"
+    assert "gpu-1" in gap.detail
+
+
+def test_replicas_are_no_cards(tmp_path: Path) -> None:
+    labels = {
+        "nvidia.com/gpu.count": "8",
+        "nvidia.com/gpu.replicas": "7",
+        "nvidia.com/gpu.sharing-strategy": "time-slicing",
+    }
+    facts = facts_of(tmp_path, node(labels=labels, capacity={"cpu": "8", "nvidia.com/gpu": "56"}))
+    assert node_row(facts)["gpus"] == 8
+    assert [gap.reason for gap in facts.gaps] == ["shared_cards"]
 
 
 @pytest.mark.parametrize(

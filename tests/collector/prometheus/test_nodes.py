@@ -66,10 +66,20 @@ def test_a_node_without_cards_says_zero_and_one_without_capacity_says_nothing() 
             4,
         ),
         ({"label_nvidia_com_gpu_count": "56"}, 56, 56),
+        ({"label_nvidia_com_gpu_replicas": "7"}, 56, None),
+        (
+            {
+                "label_nvidia_com_gpu_count": "56",
+                "label_nvidia_com_gpu_product": "A100-SXM4-40GB-MIG-1g.5gb",
+                "label_nvidia_com_mig_strategy": "single",
+            },
+            56,
+            None,
+        ),
     ],
 )
 def test_cards_are_physical_where_labels_tell(
-    labels: dict[str, str], capacity: int, cards: int
+    labels: dict[str, str], capacity: int, cards: int | None
 ) -> None:
     assert nodes(all_day(gpus=capacity, labels=labels))["gpus"].to_list() == [cards]
 
@@ -82,7 +92,9 @@ def test_mig_profiles_are_no_cards() -> None:
         at("24:00"),
         value=16,
     )
-    assert nodes([*all_day(gpus=0), *mig])["gpus"].to_list() == [None]
+    facts = collect([*all_day(gpus=0), *mig])
+    assert facts.tables["nodes"]["gpus"].to_list() == [None]
+    assert "gpu-0" in next(g.detail for g in facts.gaps if g.reason == "capacity_unknown")
     told = {"label_nvidia_com_gpu_count": "8", "label_nvidia_com_gpu_product": "NVIDIA-H100"}
     frame = nodes([*all_day(gpus=0, labels=told), *mig])
     assert frame.select("gpus", "gpu_resource", "gpu_model").rows() == [
