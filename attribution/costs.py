@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import polars as pl
 
-from attribution.methods import FREE, GPU, POD, RESOURCES, UNSEEN, WHOLE
+from attribution.methods import FREE, GPU, POD, RESOURCES, UNSEEN
 from attribution.phases import dimension
 from attribution.ratio import HOUR, divide
 from attribution.split import UNITS
@@ -35,8 +33,8 @@ _SHARE = (
     "tags",
     "confidence",
 )
+_OF_HOUR = ("cluster", "node", "hour", "whole", "snapshot")
 _ROW = ("line", "start", "end", *_SHARE, *UNITS, "units_active", "card_ms")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def node_rows(
@@ -52,7 +50,7 @@ def node_rows(
     """
     active = held.select("nh", "who", "active", "watched")
     rows = (
-        shares.join(hours.select("nh", "cluster", "node", "hour"), on="nh", how="left")
+        shares.join(hours.select("nh", *_OF_HOUR), on="nh", how="left")
         .join(who.drop("cluster").rename({"labels": "tags"}), on="who", how="left")
         .join(active, on=["nh", "who"], how="left")
     )
@@ -60,17 +58,15 @@ def node_rows(
     special = (
         pl.when(kind == FREE).then(pl.lit(IDLE)).when(kind == UNSEEN).then(pl.lit(UNATTRIBUTED))
     )
-    unseen = (
-        pl.when(pl.col("pool") == WHOLE)
-        .then(pl.lit("capacity_unknown"))
-        .otherwise(pl.lit("no_samples"))
-    )
+    unseen = pl.coalesce("whole", pl.lit("no_samples"))
+    # Free by a snapshot alone: a pod that was deleted before it may have held this.
+    trust = pl.when("snapshot").then(pl.lit("low")).otherwise(pl.lit("high"))
     return rows.with_columns(
         _active_units().alias("units_active"),
         special.otherwise(pl.lit("workload")).alias("target"),
         pl.when(kind == UNSEEN).then(unseen).otherwise("reason").alias("reason"),
         *(special.otherwise(pl.col(key)).alias(key) for key in IDENTITY_KEYS),
-        pl.col("confidence").fill_null("high"),
+        pl.coalesce("confidence", trust).alias("confidence"),
         pl.col("pool").replace_strict(RESOURCES, return_dtype=pl.String).alias("resource"),
         pl.col("start").fill_null(pl.col("hour")),
         pl.col("end").fill_null(pl.col("hour") + HOUR),

@@ -9,14 +9,16 @@ import polars as pl
 from attribution import gaps, reconcile
 from attribution.costs import assemble, daily, line_rows, node_rows
 from attribution.estimate import estimate
+from attribution.evidence import seen_spans, snapshot_notes, weigh_clusters
 from attribution.facts import DayFacts
 from attribution.identity import name_pods
-from attribution.lives import node_spans, pod_lives, seen_spans
+from attribution.lives import node_spans, pod_lives, sampled_pod_spans
 from attribution.match import bill_lines, match_lines, paid_time
 from attribution.methods import Rates, classify
 from attribution.node_hours import NODE_HOUR, held_amounts, node_hours, up_hours
 from attribution.other_lines import place_lines
 from attribution.phases import add_phase
+from attribution.spans import intersect
 from attribution.split import UNITS, hour_parts, node_shares
 from ledger.facts import Gap
 from ledger.schema import IDENTITY_KEYS, UNATTRIBUTED
@@ -34,12 +36,14 @@ class DayCosts:
         daily: Rows of ``costs_daily``.
         gaps: What could not be attributed, with hours.
         coverage: Part of the paid node time in which the cluster was seen; None without nodes.
+        notes: What a reader should know and cannot change.
     """
 
     costs: pl.DataFrame
     daily: pl.DataFrame
     gaps: tuple[Gap, ...]
     coverage: float | None
+    notes: tuple[str, ...] = ()
 
 
 def attribute_day(facts: DayFacts, settings: Settings) -> DayCosts:
@@ -54,13 +58,15 @@ def attribute_day(facts: DayFacts, settings: Settings) -> DayCosts:
         SettingsError: A rule cannot be used.
     """
     up = node_spans(facts)
-    seen = seen_spans(up)
-    lives, who = _who(pod_lives(facts, seen), settings)
+    clusters = weigh_clusters(facts, settings)
+    seen = seen_spans(up, sampled_pod_spans(facts))
+    every_life = pod_lives(facts)
+    lives, who = _who(intersect(every_life, seen, ["cluster"]), settings)
     held = held_amounts(lives, facts.usage)
     lines = bill_lines(facts.charges, facts.start, facts.end)
     up_by_hour = up_hours(up, seen)
     line_hours = match_lines(_splittable(lines), facts.nodes, up_by_hour)
-    hours = _hours(facts, settings, seen, up_by_hour, held, lines, line_hours)
+    hours = _hours(facts, settings, seen, clusters, up_by_hour, held, lines, line_hours)
     held = held.join(hours.select("nh", *NODE_HOUR), on=list(NODE_HOUR))
     hours = classify(hours, held)
     covered = hours.join(line_hours, on=list(NODE_HOUR), how="semi")
@@ -82,8 +88,9 @@ def attribute_day(facts: DayFacts, settings: Settings) -> DayCosts:
         every, pl.concat([shares.select("line", *UNITS), others.select("line", *UNITS)]), UNITS
     )
     costs = assemble(every, node_rows(shares, hours, held, who), line_rows(others))
-    found = gaps.find(facts, settings, hours, lives, seen, line_hours)
-    return DayCosts(costs, daily(costs), (*found, *made.gaps), gaps.coverage(hours))
+    found = gaps.find(facts, settings, hours, every_life, seen, line_hours)
+    notes = tuple(snapshot_notes(clusters))
+    return DayCosts(costs, daily(costs), (*found, *made.gaps), gaps.coverage(hours), notes)
 
 
 def _splittable(lines: pl.DataFrame) -> pl.DataFrame:
@@ -111,6 +118,7 @@ def _hours(
     facts: DayFacts,
     settings: Settings,
     seen: pl.DataFrame,
+    clusters: pl.DataFrame,
     up: pl.DataFrame,
     held: pl.DataFrame,
     lines: pl.DataFrame,
@@ -132,4 +140,4 @@ def _hours(
         .with_columns(pl.when("billed").then("paid").otherwise(0).alias("paid"))
         .drop("billed")
     )
-    return node_hours(facts.nodes, keys, seen, settings)
+    return node_hours(facts.nodes, keys, seen, clusters, settings)

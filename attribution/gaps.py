@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import polars as pl
 
+from attribution.evidence import NO_PODS, SNAPSHOT_ONLY
 from attribution.facts import DayFacts
 from attribution.identity import ambiguous_labels
 from attribution.ratio import HOUR, KIB_PER_GIB
@@ -34,12 +35,14 @@ def find(
         facts: The day.
         settings: The identity rules.
         hours: ``methods.classify``.
-        lives: Pod lives.
+        lives: Pod lives, whether their cluster was seen or not.
         seen: When each cluster was seen.
         line_hours: Hours of lines that pay for a node.
     """
     return (
         *_unseen(facts, hours, seen),
+        *_no_pods(hours),
+        *_unknown_requests(hours),
         *_unknown_capacity(hours),
         *_strangers(facts, lives),
         *_unmatched(hours, line_hours),
@@ -49,9 +52,15 @@ def find(
 
 
 def coverage(hours: pl.DataFrame) -> float | None:
-    """Part of the paid node time in which the cluster was seen."""
-    paid, unseen = (int(hours[name].sum()) for name in ("paid", "unseen"))
+    """Part of the paid node time in which the cluster, and who held it, was seen."""
+    dark = pl.when(_unread()).then("paid").otherwise("unseen")
+    paid, unseen = hours.select(pl.col("paid").sum(), dark.sum().alias("unseen")).row(0)
     return 1 - unseen / paid if paid else None
+
+
+def _unread() -> pl.Expr:
+    """Whether nobody looked for pods, or a request that the hour needs is not known."""
+    return pl.col("blind").is_not_null() | (pl.col("whole") == "no_samples").fill_null(value=False)
 
 
 def _clock(at: int) -> str:
@@ -74,7 +83,7 @@ def _holes(facts: DayFacts, seen: pl.DataFrame, cluster: str) -> str:
 
 def _unseen(facts: DayFacts, hours: pl.DataFrame, seen: pl.DataFrame) -> Iterator[Gap]:
     rows = (
-        hours.filter(pl.col("unseen") > 0)
+        hours.filter((pl.col("unseen") > 0) & ~_unread())
         .group_by("cluster")
         .agg(
             (pl.col("unseen").sum() / HOUR).alias("node_hours"),
@@ -90,9 +99,51 @@ def _unseen(facts: DayFacts, hours: pl.DataFrame, seen: pl.DataFrame) -> Iterato
         )
 
 
+_BLIND = {
+    NO_PODS: "nodes are seen and no pod is; what the API does not name is unattributed",
+    SNAPSHOT_ONLY: "Prometheus wrote nothing of the day; pods deleted before the snapshot of the "
+    "API are not seen",
+}
+
+
+def _no_pods(hours: pl.DataFrame) -> Iterator[Gap]:
+    """Clusters whose free capacity is not known to be free."""
+    free = (pl.col("gpus").fill_null(0) * pl.col("paid") - pl.col("held_cards")).clip(0)
+    rows = (
+        hours.filter(pl.col("blind").is_not_null() & (pl.col("paid") > 0))
+        .group_by("cluster", "blind")
+        .agg((pl.col("paid").sum() / HOUR).alias("node_hours"), (free.sum() / HOUR).alias("cards"))
+        .sort("cluster")
+    )
+    for cluster, blind, node_hours, cards in rows.iter_rows():
+        amounts = {"node_hours": node_hours, "gpu_hours": cards}
+        yield Gap(blind, f"{cluster}: {_BLIND[blind]}", amounts)
+
+
+def _unknown_requests(hours: pl.DataFrame) -> Iterator[Gap]:
+    """Nodes with a pod of which nobody knows what it asked for."""
+    rows = (
+        hours.filter(pl.col("whole") == "no_samples")
+        .group_by("cluster")
+        .agg(
+            pl.col("node").n_unique().alias("nodes"),
+            pl.col("node").min().alias("first"),
+            (pl.col("paid").sum() / HOUR).alias("node_hours"),
+            ((pl.col("paid") * pl.col("gpus").fill_null(0)).sum() / HOUR).alias("gpu_hours"),
+        )
+        .sort("cluster")
+    )
+    for cluster, nodes, first, node_hours, gpu_hours in rows.iter_rows():
+        yield Gap(
+            "no_samples",
+            f"{cluster}: the requests of pods on {nodes} nodes are not known, e.g. {first}",
+            {"node_hours": node_hours, "gpu_hours": gpu_hours},
+        )
+
+
 def _unknown_capacity(hours: pl.DataFrame) -> Iterator[Gap]:
     rows = (
-        hours.filter("unknown")
+        hours.filter(pl.col("whole") == "capacity_unknown")
         .group_by("cluster")
         .agg(
             pl.col("node").n_unique().alias("nodes"),
@@ -166,7 +217,7 @@ def _over_commit(hours: pl.DataFrame) -> Iterator[Gap]:
         )
         excess = pl.col(f"held_{held}") - pl.col(size) * (pl.col("paid") - pl.col("unseen"))
         rows = (
-            hours.filter(split & ~pl.col("unknown") & (excess > 0))
+            hours.filter(split & pl.col("whole").is_null() & (excess > 0))
             .group_by("cluster")
             .agg(
                 pl.col("node").n_unique().alias("nodes"),

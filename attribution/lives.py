@@ -26,19 +26,7 @@ ATTRIBUTES = (
     "memory_bytes",
     "gpus",
 )
-
-
-def seen_spans(up: pl.DataFrame) -> pl.DataFrame:
-    """When each cluster was seen: where any of its nodes was, by samples if it has any.
-
-    Args:
-        up: ``node_spans``.
-
-    Returns:
-        ``cluster, start, end``.
-    """
-    sampled = pl.col("sampled").any().over("cluster")
-    return union(up.filter(pl.col("sampled") == sampled), ["cluster"])
+REQUESTS = ATTRIBUTES[-3:]
 
 
 def node_spans(facts: DayFacts) -> pl.DataFrame:
@@ -50,7 +38,6 @@ def node_spans(facts: DayFacts) -> pl.DataFrame:
     Returns:
         ``cluster, node, sampled, start, end``.
     """
-    interval = (pl.col("interval_seconds") * 1000).round(0).cast(pl.Int64).fill_null(0)
     rows = facts.nodes.select(
         "cluster",
         "node",
@@ -58,26 +45,43 @@ def node_spans(facts: DayFacts) -> pl.DataFrame:
         _ms("start"),
         _ms("end"),
         _ms("created"),
-        interval.alias("interval"),
+        _interval().fill_null(0).alias("interval"),
     )
     born = pl.col("created").clip(facts.start, facts.end)
     near = (pl.col("start") - born).is_between(0, pl.col("interval"))
     rows = rows.with_columns(
         pl.when(pl.col("sampled") & near).then(born).otherwise("start").alias("start"),
-        pl.when(pl.col("sampled") & (pl.col("end") >= facts.end - pl.col("interval")))
-        .then(facts.end)
-        .otherwise("end")
-        .alias("end"),
+        _to_midnight(facts),
     )
     return union(clip(rows, facts.start, facts.end), ["cluster", "node", "sampled"])
 
 
-def pod_lives(facts: DayFacts, seen: pl.DataFrame) -> pl.DataFrame:
+def sampled_pod_spans(facts: DayFacts) -> pl.DataFrame:
+    """When samples showed any pod of a cluster: ``cluster, start, end``."""
+    rows = facts.workloads.filter(pl.col("interval_seconds").is_not_null()).select(
+        "cluster", _ms("start"), _ms("end"), _interval().alias("interval"), sampled=True
+    )
+    return union(clip(rows.with_columns(_to_midnight(facts)), facts.start, facts.end), ["cluster"])
+
+
+def _interval() -> pl.Expr:
+    return (pl.col("interval_seconds") * 1000).round(0).cast(pl.Int64)
+
+
+def _to_midnight(facts: DayFacts) -> pl.Expr:
+    """The end of a chain of samples; the day's end where it comes within one interval of it."""
+    last = pl.col("sampled") & (pl.col("end") >= facts.end - pl.col("interval"))
+    return pl.when(last).then(facts.end).otherwise("end").alias("end")
+
+
+def pod_lives(facts: DayFacts) -> pl.DataFrame:
     """All pods on nodes, in intervals of constant state, node, labels and requests.
+
+    A life that the API alone tells is marked ``low``: beside samples, because they do not show it;
+    without samples, because the pods that were deleted before the API was asked are missing.
 
     Args:
         facts: The day.
-        seen: When each cluster was seen; life outside it is nobody's.
 
     Returns:
         ``cluster, uid, node, state, start, end, confidence`` and the attributes of the pod
@@ -88,22 +92,9 @@ def pod_lives(facts: DayFacts, seen: pl.DataFrame) -> pl.DataFrame:
     told = flatten(rows.filter(pl.col("interval").is_null()), POD)
     spans = ["cluster", "uid", "node", "state", "start", "end", "confidence"]
     moved = _with_confidence(_moved_edges(sampled, told, facts), facts).select(spans)
-    doubt = pl.col("cluster").is_in(_sampled_clusters(facts).implode())
-    alone = told.join(sampled, on=list(POD), how="anti").with_columns(
-        pl.when(doubt).then(pl.lit("low")).otherwise(pl.lit("high")).alias("confidence")
-    )
+    alone = told.join(sampled, on=list(POD), how="anti").with_columns(confidence=pl.lit("low"))
     lives = pl.concat([moved, alone.select(spans)])
-    lives = intersect(lives, _attributes(sampled, told), POD)
-    return intersect(lives, seen, ["cluster"]).sort(*POD, "start")
-
-
-def _sampled_clusters(facts: DayFacts) -> pl.Series:
-    """Clusters that any samples speak of."""
-    rows = pl.concat(
-        frame.filter(pl.col("interval_seconds").is_not_null()).select("cluster")
-        for frame in (facts.nodes, facts.workloads)
-    )
-    return rows["cluster"].unique()
+    return intersect(lives, _attributes(sampled, told), POD).sort(*POD, "start")
 
 
 def _ms(name: str) -> pl.Expr:
@@ -112,7 +103,6 @@ def _ms(name: str) -> pl.Expr:
 
 def _rows(facts: DayFacts) -> pl.DataFrame:
     """Bound intervals of all sources inside the day, times in milliseconds."""
-    interval = (pl.col("interval_seconds") * 1000).round(0).cast(pl.Int64)
     rows = facts.workloads.filter(pl.col("node").is_not_null()).select(
         *POD,
         "node",
@@ -121,16 +111,27 @@ def _rows(facts: DayFacts) -> pl.DataFrame:
         _ms("end"),
         _ms("bound_at"),
         _ms("finished_at"),
-        interval.alias("interval"),
+        _interval().alias("interval"),
         *ATTRIBUTES,
     )
     return clip(rows, facts.start, facts.end)
 
 
 def _attributes(sampled: pl.DataFrame, told: pl.DataFrame) -> pl.DataFrame:
-    """What each pod was and from when on: by the API if it knows the pod, else by the samples."""
+    """What each pod was and from when on: by the API if it knows the pod, else by the samples.
+
+    A request that the API does not tell is the first one that samples do.
+    """
     others = sampled.join(told, on=list(POD), how="anti")
-    rows = pl.concat([told, others]).select(*POD, "start", *ATTRIBUTES).sort(*POD, "start")
+    asked = sampled.sort("start").group_by(POD).agg(pl.col(REQUESTS).drop_nulls().first())
+    told = told.join(asked, on=list(POD), how="left", suffix="_sampled").with_columns(
+        pl.coalesce(name, f"{name}_sampled").alias(name) for name in REQUESTS
+    )
+    rows = (
+        pl.concat([told.select(sampled.columns), others])
+        .select(*POD, "start", *ATTRIBUTES)
+        .sort(*POD, "start")
+    )
     same = pl.struct(*ATTRIBUTES)
     changes = rows.filter((same != same.shift(1)).over(POD).fill_null(True))
     first = pl.col("start") == pl.col("start").min().over(POD)

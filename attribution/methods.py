@@ -51,31 +51,47 @@ def classify(hours: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
 
     Args:
         hours: ``node_hours.node_hours``.
-        held: ``nh, who, cpu, memory, cards``.
+        held: ``nh, who, cpu, memory, cards``; an amount is null where a request is not known.
 
     Returns:
-        ``hours`` with ``carded``, ``unknown`` (capacity), ``rider_cpu``, ``rider_memory``, and
-        ``held_cards``, ``held_cpu``, ``held_memory``.
+        ``hours`` with ``carded``, ``whole`` (why the hour is not split: ``capacity_unknown``, or
+        ``no_samples`` where a request that it needs is not known; null = it is split),
+        ``rider_cpu``, ``rider_memory``, and ``held_cards``, ``held_cpu``, ``held_memory``.
     """
     rider = pl.col("cards") == 0
+    no_amount = pl.col("cpu").is_null() | pl.col("memory").is_null()
     sums = held.group_by("nh").agg(
         pl.col("cards").sum().alias("held_cards"),
         pl.col("cpu").sum().alias("held_cpu"),
         pl.col("memory").sum().alias("held_memory"),
         pl.col("cpu").filter(rider).sum().alias("rider_cpu"),
         pl.col("memory").filter(rider).sum().alias("rider_memory"),
+        pl.col("cards").is_null().any().alias("no_cards"),
+        no_amount.any().alias("no_amounts"),
+        (no_amount & rider).any().alias("no_rider"),
     )
     names = ("held_cards", "held_cpu", "held_memory", "rider_cpu", "rider_memory")
     carded = pl.col("gpus").fill_null(0) > 0
-    whole = ~carded | (pl.col("method") != "gpu-first")
+    by_size = ~carded | (pl.col("method") != "gpu-first")
     no_size = pl.col("cpu_millicores").is_null() | pl.col("memory_kib").is_null()
     return (
         hours.join(sums, on="nh", how="left", maintain_order="left")
-        .with_columns(pl.col(*names).fill_null(0))
+        .with_columns(
+            pl.col(*names).fill_null(0),  # nobody held anything
+            pl.col("no_cards", "no_amounts", "no_rider").fill_null(value=False),
+        )
         .with_columns(
             carded.alias("carded"),
-            ((~carded & (pl.col("held_cards") > 0)) | (whole & no_size)).alias("unknown"),
+            pl.when((~carded & (pl.col("held_cards") > 0)) | (by_size & no_size))
+            .then(pl.lit("capacity_unknown"))
+            .when(
+                (carded & (pl.col("no_cards") | pl.col("no_rider")))
+                | (by_size & pl.col("no_amounts"))
+            )
+            .then(pl.lit("no_samples"))
+            .alias("whole"),
         )
+        .drop("no_cards", "no_amounts", "no_rider")
     )
 
 
@@ -112,7 +128,7 @@ def pools(hours: pl.DataFrame, prices: pl.DataFrame, rates: Rates) -> pl.DataFra
 def _weight(pool: int) -> pl.Expr:
     """Weight of a pool; null where the node-hour has no such pool."""
     if pool == WHOLE:
-        return pl.when(pl.col("unknown")).then(1)
+        return pl.when(pl.col("whole").is_not_null()).then(1)
     first = {
         GPU: pl.col("price") - pl.col("r_cpu") - pl.col("r_memory"),
         CPU: pl.col("r_cpu"),
@@ -122,7 +138,7 @@ def _weight(pool: int) -> pl.Expr:
     size = pl.col(_CAPACITY[pool]).cast(pl.Int128)
     plain = None if pool == GPU else size * _WEIGHTS["aws-split"][pool]
     return (
-        pl.when(pl.col("unknown"))
+        pl.when(pl.col("whole").is_not_null())
         .then(None)
         .when(~pl.col("carded"))
         .then(plain)
@@ -168,10 +184,11 @@ def claims(hours: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
 
     Returns:
         ``nh, pool, kind, who`` (null unless a pod), ``start, end`` (of a pod's part), ``amount``,
-        ``card_ms`` (for pool gpu). Claims of 0 are left out; a pool without any goes to the idle.
+        ``card_ms`` (for pool gpu and hours that are not split). Claims of 0 are left out; a pool
+        without any goes to the idle, in a blind cluster to the unseen.
     """
-    both = held.join(hours.select("nh", "carded", "unknown", "method"), on="nh")
-    both = both.filter(~pl.col("unknown"))
+    both = held.join(hours.select("nh", "carded", "whole", "method"), on="nh")
+    both = both.filter(pl.col("whole").is_null())
     gpu_first = pl.col("carded") & (pl.col("method") == "gpu-first")
     pods = [
         both.filter(
@@ -189,32 +206,51 @@ def claims(hours: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
         for pool, name in _NAMES.items()
     ]
     rest = [_rest(hours, pool) for pool in _NAMES]
-    whole = hours.filter("unknown").select(
+    whole = hours.filter(pl.col("whole").is_not_null()).select(
         "nh",
         pl.lit(WHOLE).alias("pool"),
         pl.lit(UNSEEN).alias("kind"),
         pl.lit(1, dtype=pl.Int64).alias("amount"),
+        pl.max_horizontal(pl.col("gpus").fill_null(0) * pl.col("paid"), "held_cards").alias(
+            "card_ms"
+        ),
     )
     every = pl.concat([*pods, *rest, whole], how="diagonal")
     nothing = pl.col("amount").sum().over("nh", "pool") == 0
-    kept = every.filter((pl.col("amount") > 0) | (nothing & (pl.col("kind") == FREE)))
-    return kept.with_columns(pl.when(pl.col("pool") == GPU).then("amount").alias("card_ms")).sort(
-        "nh", "pool", "kind", "who", "start"
-    )
+    kept = every.filter((pl.col("amount") > 0) | (nothing & pl.col("last")))
+    return kept.with_columns(
+        pl.when(pl.col("pool") == GPU)
+        .then("amount")
+        .when(pl.col("card_ms") > 0)
+        .then("card_ms")
+        .alias("card_ms")
+    ).sort("nh", "pool", "kind", "who", "start")
 
 
 def _rest(hours: pl.DataFrame, pool: int) -> pl.DataFrame:
-    """The claims of the unseen time and of free capacity; riders' pools hold riders only."""
+    """The claims of the unseen time and of free capacity; riders' pools hold riders only.
+
+    In a cluster whose pods nobody looked for, what looks free belongs to the unseen. ``last`` marks
+    who gets a pool that nobody claims.
+    """
     has = {GPU: pl.col("carded")}.get(pool, ~pl.col("carded") | (pl.col("method") != "gpu-first"))
-    rows = hours.filter(has & ~pl.col("unknown"))
+    rows = hours.filter(has & pl.col("whole").is_null())
     size = pl.col(_CAPACITY[pool])
     unseen = size * pl.col("unseen")
     free = (size * pl.col("paid") - pl.col(f"held_{_NAMES[pool]}") - unseen).clip(0)
+    blind = pl.col("blind").is_not_null()
     return pl.concat(
         [
             rows.select(
-                "nh", pl.lit(pool).alias("pool"), pl.lit(kind).alias("kind"), amount.alias("amount")
+                "nh",
+                pl.lit(pool).alias("pool"),
+                pl.lit(kind).alias("kind"),
+                amount.alias("amount"),
+                last.alias("last"),
             )
-            for kind, amount in ((UNSEEN, unseen), (FREE, free))
+            for kind, amount, last in (
+                (UNSEEN, pl.when(blind).then(unseen + free).otherwise(unseen), blind),
+                (FREE, pl.when(blind).then(0).otherwise(free), ~blind),
+            )
         ]
     )

@@ -16,6 +16,8 @@ SLOT = 900_000
 """Length of a slot of ``usage`` in milliseconds."""
 
 _METERS = ["cpu_usage", "memory_working_set", "gpu_activity"]
+_OWN = ("memory_kib", "method", "up", "paid", "unseen", "snapshot", "blind")
+_AMOUNTS = ("cpu", "memory", "cards")
 _FACTS = (
     "provider_id",
     "instance_type",
@@ -46,7 +48,11 @@ def up_hours(up: pl.DataFrame, seen: pl.DataFrame) -> pl.DataFrame:
 
 
 def node_hours(
-    nodes: pl.DataFrame, keys: pl.DataFrame, seen: pl.DataFrame, settings: Settings
+    nodes: pl.DataFrame,
+    keys: pl.DataFrame,
+    seen: pl.DataFrame,
+    clusters: pl.DataFrame,
+    settings: Settings,
 ) -> pl.DataFrame:
     """The node-hours of a day with capacity and method.
 
@@ -57,11 +63,13 @@ def node_hours(
         nodes: Rows of ``nodes``.
         keys: ``cluster, node, hour, up, up_seen, paid`` (all but the key may be null).
         seen: When each cluster was seen.
+        clusters: ``evidence.weigh_clusters``.
         settings: ``node_pools``.
 
     Returns:
         One row per key, sorted, numbered ``nh``: ``_FACTS`` (``memory_kib`` for bytes), ``method``,
-        ``up``, ``paid`` and ``unseen`` in milliseconds.
+        ``up``, ``paid`` and ``unseen`` in milliseconds, and the cluster's ``snapshot`` and
+        ``blind``.
     """
     hours = keys.sort(NODE_HOUR).with_row_index("nh")
     for sampled in (False, True):
@@ -75,6 +83,7 @@ def node_hours(
     )
     watched = by_hour(seen).group_by("cluster", "hour").agg(pl.col("ms").sum().alias("watched"))
     hours = hours.join(watched, on=["cluster", "hour"], how="left")
+    hours = hours.join(clusters, on="cluster", how="left")
     up = pl.col("up").fill_null(0)
     paid = pl.max_horizontal(pl.col("paid").fill_null(HOUR), up).clip(0, HOUR)
     return (
@@ -87,7 +96,7 @@ def node_hours(
             (pl.col("memory_bytes") // 1024).alias("memory_kib"),
             _method(settings).alias("method"),
         )
-        .select("nh", *NODE_HOUR, *_FACTS, "memory_kib", "method", "up", "paid", "unseen")
+        .select("nh", *NODE_HOUR, *_FACTS, *_OWN)
         .sort("nh")
     )
 
@@ -136,7 +145,8 @@ def held_amounts(lives: pl.DataFrame, usage: pl.DataFrame) -> pl.DataFrame:
 
     Returns:
         ``cluster, node, hour, who, start, end, cpu`` (millicore·ms), ``memory`` (KiB·ms), ``cards``
-        (card·ms), ``active`` and ``watched`` (activity·1e9·ms and ms, over the pod's cards).
+        (card·ms; each of the three null where a request is not known), ``active`` and ``watched``
+        (activity·1e9·ms and ms, over the pod's cards).
     """
     hours = by_hour(
         lives.select(
@@ -146,9 +156,9 @@ def held_amounts(lives: pl.DataFrame, usage: pl.DataFrame) -> pl.DataFrame:
             "who",
             "start",
             "end",
-            pl.col("cpu_millicores").fill_null(0).clip(0).alias("cpu"),
-            (pl.col("memory_bytes").fill_null(0).clip(0) // 1024).alias("memory"),
-            pl.col("gpus").fill_null(0).clip(0).alias("cards"),
+            pl.col("cpu_millicores").clip(0).alias("cpu"),
+            (pl.col("memory_bytes").clip(0) // 1024).alias("memory"),
+            pl.col("gpus").clip(0).alias("cards"),
         )
     ).with_row_index("life")
     slots = _slots(hours, usage)
@@ -162,7 +172,8 @@ def held_amounts(lives: pl.DataFrame, usage: pl.DataFrame) -> pl.DataFrame:
     return sums.group_by(*NODE_HOUR, "who").agg(
         pl.col("start").min(),
         pl.col("end").max(),
-        pl.col("cpu", "memory", "cards", "active", "watched").sum(),
+        *(pl.when(pl.col(n).null_count() == 0).then(pl.col(n).sum()) for n in _AMOUNTS),
+        pl.col("active", "watched").sum(),
     )
 
 

@@ -177,8 +177,9 @@ def _why(old: str, new: str) -> str:
 
 
 def _notes(books: DayCosts) -> tuple[str, ...]:
-    notes = []
-    low = books.costs.filter(pl.col("confidence") == "low").select("cluster", "uid").n_unique()
+    notes = [*books.notes]
+    doubted = (pl.col("confidence") == "low") & pl.col("uid").is_not_null()
+    low = books.costs.filter(doubted).select("cluster", "uid").n_unique()
     if low:
         notes.append(
             f"{low} pods with low confidence: seen by one source, or shorter than the "

@@ -81,6 +81,9 @@ class DayBuilder:
             "namespace": "research",
             "pod": f"pod-{uid}",
             "state": "running",
+            "cpu_millicores": 0,
+            "memory_bytes": 0,
+            "gpus": 0,
             "labels": json.dumps(labels or {}, sort_keys=True),
         }
         return self._add(

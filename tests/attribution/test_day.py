@@ -34,7 +34,7 @@ def test_a_late_bill_line_is_split_like_the_others(
 
 def test_unseen_time_is_named_and_not_idle(new_day: type[DayBuilder], cost_by: Sums) -> None:
     day = new_day().node(end=0.5, interval=60).line("l", effective="8")
-    day.pod("u", 0, 1, gpus=8, labels={"experiment": "a"})
+    day.pod("u", 0, 0.5, gpus=8, labels={"experiment": "a"}, interval=60)
     books = day.attribute()
     assert cost_by(books.costs, ("experiment", "reason")) == {
         ("a", None): Decimal(4),
@@ -106,7 +106,7 @@ def test_an_unknown_or_ambiguous_price_is_a_gap_with_its_card_hours(
 
 def test_a_cpu_node_is_estimated_by_its_size(new_day: type[DayBuilder], cost_by: Sums) -> None:
     day = new_day().node(gpus=0, cpu_millicores=4000, memory_bytes=16 * 2**30, end=1)
-    day.price("vcpu", "0.031611").price("gib", "0.004237")
+    day.price("vcpu", "0.031611").price("gib", "0.004237").pod("u", node=None)
     assert cost_by(day.attribute().costs) == {"__idle__": Decimal("0.194236")}
 
 

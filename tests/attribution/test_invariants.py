@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from attribution.day import attribute_day
+from attribution.day import DayCosts, attribute_day
 from attribution.facts import DayFacts
 from ledger.money import to_units
 from ledger.schema import COST_COLUMNS, COSTS
@@ -176,12 +176,56 @@ def test_cutting_intervals_does_not_matter(
     assert_frame_equal(attribute_day(facts, POOLS).costs, attribute_day(split, POOLS).costs)
 
 
+def without(facts: DayFacts, lost: str) -> DayFacts:
+    """The day without what one source or series tells."""
+    sampled = pl.col("interval_seconds").is_not_null()
+    requests = ("cpu_millicores", "memory_bytes", "gpus")
+    given = tables(facts)
+    match lost:
+        case "sampled pods":
+            given["workloads"] = given["workloads"].filter(~sampled)
+        case "requests":
+            given["workloads"] = given["workloads"].with_columns(
+                pl.lit(None, dtype=pl.Int64).alias(name) for name in requests
+            )
+        case _:
+            del given[lost]
+    return DayFacts.of_tables(facts.day, given)
+
+
+@settings(max_examples=25, deadline=None)
+@given(plan=plans(), lost=st.sampled_from(["nodes", "workloads", "sampled pods", "requests"]))
+def test_a_lost_source_never_lowers_the_bill(
+    new_day: type[DayBuilder], plan: Plan, lost: str
+) -> None:
+    """What its money pays for is unattributed: not free, and not some other experiment's."""
+    facts = build(new_day, replace(plan, hole=True))
+    books = attribute_day(without(facts, lost), POOLS)
+    billed = books.costs.filter(x_Basis="billed")
+    assert (billed["EffectiveCost"].sum() or 0) == (facts.charges["EffectiveCost"].sum() or 0)
+    before = attribute_day(facts, POOLS)
+    if lost in ("nodes", "workloads"):
+        assert set(books.costs["target"]) <= {"__unattributed__"}
+    if lost == "sampled pods":
+        assert books.costs.filter(target="__idle__").is_empty()
+        assert set(named(books)) <= set(named(before))
+    if lost == "requests":
+        assert named(books) == []
+
+
+def named(books: DayCosts) -> list[str]:
+    """The experiments that pay for nodes."""
+    return sorted(set(books.costs.filter(target="workload")["experiment"]))
+
+
 @settings(max_examples=15, deadline=None)
 @given(plan=plans())
-def test_a_lost_source_never_lowers_the_bill(new_day: type[DayBuilder], plan: Plan) -> None:
+def test_lost_usage_never_lowers_the_bill_nor_keeps_a_card_active(
+    new_day: type[DayBuilder], plan: Plan
+) -> None:
     facts = build(new_day, plan)
-    for name in ("nodes", "workloads", "usage"):
-        rest = {other: frame for other, frame in tables(facts).items() if other != name}
-        books = attribute_day(DayFacts.of_tables(facts.day, rest), POOLS)
-        billed = books.costs.filter(x_Basis="billed")
-        assert (billed["EffectiveCost"].sum() or 0) == (facts.charges["EffectiveCost"].sum() or 0)
+    books = attribute_day(without(facts, "usage"), POOLS)
+    billed = books.costs.filter(x_Basis="billed")
+    assert (billed["EffectiveCost"].sum() or 0) == (facts.charges["EffectiveCost"].sum() or 0)
+    cards = books.costs.filter(pl.col("phase") != "wait", target="workload", resource="gpu")
+    assert cards["ActiveCost"].is_null().all()

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from attribution.lives import node_spans, pod_lives, seen_spans
+from attribution.evidence import seen_spans
+from attribution.facts import DayFacts
+from attribution.lives import node_spans, pod_lives, sampled_pod_spans
+from attribution.spans import intersect
 
 if TYPE_CHECKING:
     from tests.attribution.conftest import DayBuilder
@@ -16,10 +19,15 @@ HOUR = 3_600_000
 MINUTE = 1 / 60
 
 
+def seen_lives(facts: DayFacts) -> pl.DataFrame:
+    seen = seen_spans(node_spans(facts), sampled_pod_spans(facts))
+    return intersect(pod_lives(facts), seen, ["cluster"]).sort("cluster", "uid", "start")
+
+
 def lives(day: DayBuilder) -> list[tuple[str, str, float, float, str]]:
     """uid, state, start and end in hours, confidence."""
     facts = day.facts()
-    rows = pod_lives(facts, seen_spans(node_spans(facts)))
+    rows = seen_lives(facts)
     return [
         (
             uid,
@@ -46,8 +54,8 @@ def test_the_api_alone_is_the_life_but_doubted_beside_samples(day: DayBuilder) -
     ]
 
 
-def test_the_api_is_not_doubted_where_there_are_no_samples(new_day: type[DayBuilder]) -> None:
-    assert lives(new_day().node().pod("u", 1, 1.001)) == [("u", "running", 1, 1.001, "high")]
+def test_the_api_alone_is_a_snapshot_and_doubted(new_day: type[DayBuilder]) -> None:
+    assert lives(new_day().node().pod("u", 1, 1.001)) == [("u", "running", 1, 1.001, "low")]
 
 
 def test_ends_move_to_the_api_by_at_most_one_interval(day: DayBuilder) -> None:
@@ -101,7 +109,7 @@ def test_a_hole_of_the_pod_is_not_bridged(day: DayBuilder) -> None:
 def test_later_labels_win_where_intervals_overlap(day: DayBuilder) -> None:
     day.pod("u", 1, 6, labels={"experiment": "a"}).pod("u", 2, 4, labels={"experiment": "b"})
     facts = day.facts()
-    rows = pod_lives(facts, seen_spans(node_spans(facts)))
+    rows = seen_lives(facts)
     spans = rows.select(
         (pl.col("start") - facts.start) // HOUR,
         pl.col("labels").str.json_path_match("$.experiment"),
@@ -114,7 +122,7 @@ def test_labels_of_the_api_cut_the_sampled_life(day: DayBuilder) -> None:
     day.pod("u", 1, 3, labels={"experiment": "a"}, gpus=1)
     day.pod("u", 3, 6, labels={"experiment": "b"}, gpus=1)
     facts = day.facts()
-    rows = pod_lives(facts, seen_spans(node_spans(facts)))
+    rows = seen_lives(facts)
     assert list(rows.select("labels", "gpus").iter_rows()) == [
         ('{"experiment": "a"}', 1),
         ('{"experiment": "b"}', 1),

@@ -84,7 +84,12 @@ def test_hours_cards_basis_and_activity(books: Ledger) -> None:
     assert rows["a"]["gpu_hours"] == 16.0
     assert rows["b"]["gpu_hours"] == 2.0
     assert {row["basis"] for row in rows.values()} == {"billed"}
-    assert {row["confidence"] for row in rows.values()} == {"high"}
+    assert {name: row["confidence"] for name, row in rows.items()} == {
+        "a": "low",  # by a snapshot of the API alone
+        "b": "low",
+        "__idle__": "low",
+        "__unattributed__": "high",
+    }
     assert rows["__idle__"]["active_cost"] == 0
     assert rows["b"]["active_cost"] is None
     assert rows["b"]["active_cost_known_share"] == 0.0
