@@ -6,28 +6,38 @@ close with a gap that names the exception's type, and the other sources go on.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import date
-from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from cli import exits
-from cli.digest import digests
+from cli import closes, exits
+from cli.backfill import Task, spans
+from cli.closes import Earlier
 from cli.guard import Failure, attempt
-from cli.render.json import canonical
-from cli.wiring import Context, Source
+from cli.wiring import Context
 from ledger.facts import Facts, Gap
-from ledger.schema import CLOSES, TABLES, TIME, Table
+from ledger.schema import TABLES, Table
 from ledger.window import Window
 
 if TYPE_CHECKING:
     from collector.source import Collector
 
 CLOSED, GAPS, FAILED = "closed", "gaps", "failed"
-NO_ROWS = "0" * 32
+_REFUSED = frozenset(
+    {
+        "unreadable_file",
+        "missing_column",
+        "repeated_column",
+        "access_denied",
+        "incomplete_export",
+        "no_exchange_rate",
+    }
+)
+"""Gaps of a bill that mean that lines of it are missing."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +51,9 @@ class Collected:
         facts: What it said; None if it failed.
         failure: Why it failed; None if it did not.
         code: Exit code that the failure stands for, 0 without one.
+        kind: billing, kubernetes, prometheus or prices.
+        again: Whether these days were closed with gaps before and are but tried once more.
+        kept: Days whose rows of an earlier, complete reading stand.
     """
 
     source: str
@@ -49,6 +62,9 @@ class Collected:
     facts: Facts | None
     failure: Gap | None = None
     code: int = exits.OK
+    kind: str = ""
+    again: bool = False
+    kept: frozenset[date] = frozenset()
 
     @property
     def status(self) -> str:
@@ -59,148 +75,123 @@ class Collected:
 
     @property
     def gaps(self) -> tuple[Gap, ...]:
-        """The failure, or the gaps of the facts."""
-        if self.failure:
-            return (self.failure,)
-        return self.facts.gaps if self.facts else ()
+        """The failure, or the gaps of the facts, and which earlier rows stand for them."""
+        own = (self.failure,) if self.failure else self.facts.gaps if self.facts else ()
+        return (*own, self.standing) if self.standing else own
+
+    @property
+    def standing(self) -> Gap | None:
+        """What is to be said of the days whose earlier rows stand."""
+        if not self.kept:
+            return None
+        lacks = "could not be read" if self.facts is None else "was read in part"
+        return Gap(
+            closes.STANDS,
+            f"{self.source} {lacks}: on {len(self.kept)} days the rows of the earlier, complete "
+            "reading stand",
+        )
 
     def above(self, limit: float) -> bool:
-        """Whether more than that share of the source's rows had to be put aside."""
+        """Whether more than that share of what was read had to be put aside."""
         if self.facts is None or not self.facts.quarantined:
             return False
-        seen = self.facts.rows + self.facts.quarantined
-        return self.facts.quarantined / seen > limit
+        return self.facts.quarantined / max(self.facts.seen, self.facts.quarantined) > limit
 
 
-def collect(context: Context, source: Source, window: Window) -> Collected:
+def collect(context: Context, task: Task) -> Collected:
     """Read a source for a window of whole days and replace its partitions.
 
     Raises:
         LedgerError, SourceError: The ledger could not be written.
     """
-    outcome, collector = _read(source, window)
+    outcome, collector = _read(task)
+    days = closes.days_of(outcome)
+    before = closes.earlier(context.ledger, outcome.source, days)
+    outcome = replace(outcome, kept=_kept(outcome, days, before))
     if outcome.facts is not None and collector is not None:
-        facts = _written(context, outcome.source, collector, outcome.facts)
+        facts = _written(context, outcome, collector, outcome.facts)
         outcome = replace(outcome, facts=facts)
-    _close(context, outcome)
+    closes.write(context, outcome, before)
     return outcome
 
 
-def _read(source: Source, window: Window) -> tuple[Collected, Collector | None]:
+def _read(task: Task) -> tuple[Collected, Collector | None]:
     """Ask a source; whatever it raises becomes a gap that names the type."""
+    source = task.source
 
     def ask() -> tuple[Collector, Facts]:
         collector = source.build()
-        return collector, collector.collect(window)
+        return collector, collector.collect(task.window)
 
     answer = attempt(source.name, ask)
+    outcome = Collected(
+        source.name, source.required, task.window, None, kind=source.kind, again=task.again
+    )
     if isinstance(answer, Failure):
-        gap = Gap(answer.kind, answer.detail)
-        failed = Collected(source.name, source.required, window, None, gap, answer.code)
-        return failed, None
+        return replace(outcome, failure=Gap(answer.kind, answer.detail), code=answer.code), None
     collector, facts = answer
-    return Collected(collector.name, collector.required, window, facts), collector
+    return (
+        replace(outcome, source=collector.name, required=collector.required, facts=facts),
+        collector,
+    )
 
 
-def _written(context: Context, name: str, collector: Collector, facts: Facts) -> Facts:
-    """Write the tables of the facts; for snapshots, joined with what an earlier run saw."""
+def _kept(
+    outcome: Collected, days: Sequence[date], before: Mapping[date, Earlier]
+) -> frozenset[date]:
+    """The days of a bill that must not be replaced by less than what was read of them before."""
+    if outcome.kind != "billing" or not (outcome.facts is None or _cut(outcome.facts)):
+        return frozenset()
+    return frozenset(day for day in days if day in before and before[day].complete)
+
+
+def _cut(facts: Facts) -> bool:
+    """Whether lines are known to be missing, so that what was read must not pass for the bill."""
+    lacking = facts.coverage is not None and facts.coverage < 1
+    return lacking or any(gap.reason in _REFUSED for gap in facts.gaps)
+
+
+def _written(context: Context, outcome: Collected, collector: Collector, facts: Facts) -> Facts:
+    """Write the tables of the facts and return what was written.
+
+    Snapshots are joined with what an earlier run saw; days that are kept are left alone.
+    """
+    if outcome.kept:
+        facts = _without(facts, outcome.kept)
     tables = dict(facts.tables)
+    windows = spans(sorted(set(facts.window.days()) - outcome.kept))
     for key, frame in tables.items():
         table = TABLES[key]
         if collector.snapshot:
-            tables[key] = _with_earlier(context, table, name, facts.window, frame)
-        context.ledger.replace(table, tables[key], facts.window, source=name)
+            tables[key] = _with_earlier(context, table, outcome.source, facts.window, frame)
+        for window in windows:
+            days = list(window.days())
+            rows = tables[key].filter(pl.col("day").is_between(days[0], days[-1]))
+            context.ledger.replace(table, rows, window, source=outcome.source)
     return replace(facts, tables=tables)
+
+
+def _without(facts: Facts, kept: AbstractSet[date]) -> Facts:
+    """The facts without the rows of some days; how much was read stays known."""
+    fresh = ~pl.col("day").is_in(sorted(kept))
+    tables = {name: frame.filter(fresh) for name, frame in facts.tables.items()}
+    return replace(facts, tables=tables, read=facts.seen)
 
 
 def _with_earlier(
     context: Context, table: Table, name: str, window: Window, frame: pl.DataFrame
 ) -> pl.DataFrame:
-    """New rows, and those of earlier runs whose key the new ones lack: a deleted pod did exist."""
+    """New rows, and the earlier ones of what the new ones do not know: a deleted pod did exist.
+
+    A pod that both know is told by the new rows alone: two tellings of one life do not add up.
+    """
     column = table.source_column
     earlier = context.ledger.scan(table, window, name).collect()
     if earlier.is_empty() or column is None:
         return frame
-    fresh = frame.with_columns(pl.lit(name).alias(column))
-    return (
-        pl.concat([fresh, earlier.select(fresh.columns)], how="vertical_relaxed")
-        .unique(["day", *table.key], keep="first", maintain_order=True)
-        .drop(column)
-    )
-
-
-def _close(context: Context, outcome: Collected) -> None:
-    """Replace the ``closes`` rows of the source for the days that were asked."""
-    window = outcome.facts.window if outcome.facts else outcome.window
-    days = list(window.days())
-    figures = _figures(outcome, days) if outcome.facts else _earlier(context, outcome, days)
-    frame = pl.DataFrame(
-        {
-            "day": days,
-            "rows": [figures[day][0] for day in days],
-            "digest": [figures[day][1] for day in days],
-        },
-        schema={"day": pl.Date, "rows": pl.Int64, "digest": pl.String},
-    )
-    context.ledger.replace(
-        CLOSES,
-        frame.with_columns(_shared(context, outcome)),
-        window,
-        source=outcome.source,
-        stage="collect",
-    )
-
-
-def _figures(outcome: Collected, days: Sequence[date]) -> dict[date, tuple[int, str]]:
-    """Rows and digest of what was written, per day."""
-    assert outcome.facts is not None  # noqa: S101  asked for by the caller only then
-    tables = outcome.facts.tables
-    counts: dict[date, int] = dict.fromkeys(days, 0)
-    for frame in tables.values():
-        for day, count in frame.group_by("day").agg(pl.len()).iter_rows():
-            counts[day] += count
-    found = digests(tables)
-    return {day: (counts[day], found.get(day, NO_ROWS)) for day in days}
-
-
-def _earlier(
-    context: Context, outcome: Collected, days: Sequence[date]
-) -> dict[date, tuple[int | None, str | None]]:
-    """Rows and digest of an earlier run: they still stand when this one failed."""
-    rows = (
-        context.ledger.scan(CLOSES, outcome.window, outcome.source)
-        .filter(pl.col("stage") == "collect")
-        .select("day", "rows", "digest")
-        .collect()
-    )
-    found = {day: (count, digest) for day, count, digest in rows.iter_rows()}
-    return {day: found.get(day, (None, None)) for day in days}
-
-
-def _shared(context: Context, outcome: Collected) -> list[pl.Expr]:
-    """The columns of a close that are the same on every day of the window."""
-    facts = outcome.facts
-    residue = facts.residue if facts else {}
-    values: dict[str, tuple[object, pl.DataType]] = {
-        "status": (outcome.status, pl.String()),
-        "required": (outcome.required, pl.Boolean()),
-        "coverage": (facts.coverage if facts else 0.0, pl.Float64()),
-        "quarantined": (facts.quarantined if facts else 0, pl.Int64()),
-        "quarantine": (
-            canonical([q.as_dict() for q in facts.quarantine] if facts else []),
-            pl.String(),
-        ),
-        "gaps": (canonical([gap.as_dict() for gap in outcome.gaps]), pl.String()),
-        "notes": (canonical(list(facts.notes) if facts else []), pl.String()),
-        "residue": (
-            canonical({key: f"{Decimal(value):f}" for key, value in residue.items()}),
-            pl.String(),
-        ),
-        "data_through": (facts.data_through if facts else None, TIME),
-        "settings_hash": (context.loaded.settings.digest(), pl.String()),
-        "version": (context.version, pl.String()),
-    }
-    return [pl.lit(value, dtype=dtype).alias(name) for name, (value, dtype) in values.items()]
+    same = ["day", *(key for key in table.key if key != "start")]
+    gone = earlier.drop(column).join(frame, on=same, how="anti", nulls_equal=True)
+    return pl.concat([frame, gone.select(frame.columns)], how="vertical_relaxed")
 
 
 def complaints(outcomes: Sequence[Collected]) -> Iterator[str]:
@@ -217,16 +208,19 @@ def complaints(outcomes: Sequence[Collected]) -> Iterator[str]:
 def exit_code(outcomes: Sequence[Collected], limit: float) -> int:
     """What the collect stage means for the exit code.
 
-    4 or 5 if nothing could be read at all; 3 if a required source failed, has gaps, or lost more
-    than ``limit`` of its rows to quarantine; else 0.
+    4 or 5 if nothing could be read at all (the prices of the settings do not count: they are
+    always at hand); 3 if a required source failed, has gaps, or lost more than ``limit`` of its
+    rows to quarantine; else 0. Gaps of a day that was tried again were told when it was closed.
     """
-    if outcomes and all(outcome.facts is None for outcome in outcomes):
-        codes = {outcome.code for outcome in outcomes}
+    asked = [outcome for outcome in outcomes if outcome.kind != "prices"]
+    if asked and all(outcome.facts is None for outcome in asked):
+        codes = {outcome.code for outcome in asked}
         return next(
             (code for code in (exits.FAULT, exits.ACCESS) if code in codes), exits.UNREACHABLE
         )
     partial = any(
         outcome.required and (outcome.status != CLOSED or outcome.above(limit))
         for outcome in outcomes
+        if not outcome.again
     )
     return exits.GAPS if partial else exits.OK

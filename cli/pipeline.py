@@ -12,11 +12,13 @@ from cli.backfill import Task
 from cli.checks import code_of
 from cli.clock import now
 from cli.collecting import Collected
+from cli.guard import Failure
 from cli.queries import attributed
 from cli.streams import Progress
-from cli.wiring import Context, chosen, sources
+from cli.wiring import Context, Source, chosen, sources
 from ledger.errors import UsageError
 from ledger.schema import COSTS_DAILY
+from ledger.window import Window
 
 if TYPE_CHECKING:
     from attribution.run import DayClose
@@ -74,14 +76,26 @@ def plan_tasks(
         UsageError: A name fits no source.
     """
     found = chosen(sources(context.loaded), names)
-    if days:
-        return backfill.explicit(found, days)
+    prices = [source for source in found if source.kind == "prices"]
+    others = [source for source in found if source.kind != "prices"]
     yesterday = now().date() - timedelta(days=1)
+    if days:
+        plan = backfill.explicit(others, days)
+    else:
+        plan = backfill.due(context.ledger, others, yesterday, _reaches(others, progress))
+    read = {day for task in plan for day in task.window.days()} | set(days or (yesterday,))
+    return plan + backfill.priced(context.ledger, prices, read, context.loaded.settings.digest())
+
+
+def _reaches(found: Sequence[Source], progress: Progress) -> dict[str, Window | None]:
+    """What each source that can be reached still holds."""
     reaches = {}
     for number, source in enumerate(found):
         progress.step(f"asking {source.name}", number, len(found))
-        reaches[source.name] = backfill.reach_of(source)
-    return backfill.due(context.ledger, found, yesterday, reaches)
+        answer = backfill.reach_of(source)
+        if not isinstance(answer, Failure):
+            reaches[source.name] = answer
+    return reaches
 
 
 def collect(context: Context, plan: Sequence[Task], progress: Progress) -> list[Collected]:
@@ -89,7 +103,7 @@ def collect(context: Context, plan: Sequence[Task], progress: Progress) -> list[
     outcomes = []
     for number, task in enumerate(plan):
         progress.step(f"collect {task.source.name}", number, len(plan))
-        outcomes.append(collecting.collect(context, task.source, task.window))
+        outcomes.append(collecting.collect(context, task))
     return outcomes
 
 

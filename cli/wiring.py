@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from ledger.store import Ledger
 
 
+PRICES = "prices/settings"
+"""The source that the prices of the settings have; it alone closes no day."""
+
+
 def version() -> str:
     """The version of the installed distribution."""
     from importlib import metadata
@@ -161,7 +165,7 @@ def _prices(loaded: LoadedSettings) -> Source:
             raise SettingsError("the settings have no prices")
         return found
 
-    return Source("prices", "prices/settings", True, False, build)
+    return Source("prices", PRICES, True, False, build)
 
 
 def chosen(found: Sequence[Source], names: Sequence[str]) -> list[Source]:

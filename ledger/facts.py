@@ -78,6 +78,8 @@ class Facts:
         notes: What a reader should know, e.g. "times without a zone read as UTC".
         residue: "Column" to the exact sum lost by rounding that column to 1e-12.
         data_through: End of the delivered data, None if unknown.
+        read: Rows or samples that were read, good and bad, in the unit in which the quarantine
+            counts; None where each row read is a row of the tables.
     """
 
     window: Window
@@ -88,6 +90,7 @@ class Facts:
     notes: tuple[str, ...] = ()
     residue: Mapping[str, Decimal] = field(default_factory=dict)
     data_through: datetime | None = None
+    read: int | None = None
 
     @property
     def quarantined(self) -> int:
@@ -98,3 +101,8 @@ class Facts:
     def rows(self) -> int:
         """Number of rows in all tables."""
         return sum(frame.height for frame in self.tables.values())
+
+    @property
+    def seen(self) -> int:
+        """What the rows put aside are a share of: all that was read."""
+        return self.rows + self.quarantined if self.read is None else self.read

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from datetime import date, timedelta
 from itertools import pairwise
 from pathlib import Path
 
 import polars as pl
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.backfill import Task, due, explicit, spans
+from cli.backfill import RETRY_DAYS, Task, due, explicit, priced, spans
 from cli.wiring import Source
 from collector.source import Collector
 from ledger.schema import CLOSES
@@ -33,9 +35,19 @@ def days_of(tasks: list[Task]) -> list[date]:
     return [day for task in tasks for day in task.window.days()]
 
 
-def closed(ledger: Ledger, name: str, days: list[date], status: str = "closed") -> None:
+def closed(
+    ledger: Ledger,
+    name: str,
+    days: list[date],
+    status: str = "closed",
+    *reasons: str,
+    settings: str = "s",
+) -> None:
+    gaps = json.dumps([{"reason": reason, "detail": "x"} for reason in reasons])
     for day in days:
-        frame = pl.DataFrame({"day": [day], "status": [status]})
+        frame = pl.DataFrame(
+            {"day": [day], "status": [status], "gaps": [gaps], "settings_hash": [settings]}
+        )
         ledger.replace(CLOSES, frame, Window.of_day(day), name, stage="collect")
 
 
@@ -79,6 +91,76 @@ def test_a_later_run_reads_what_is_missing_or_failed(tmp_path: Path) -> None:
     held = {"prometheus/a": Window.of_days(first, YESTERDAY)}
     plan = due(ledger, [source("prometheus/a", per_day=True)], YESTERDAY, held)
     assert days_of(plan) == [first + timedelta(days=n) for n in (1, 3, 4, 5)]
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    return Ledger.open(str(tmp_path / "ledger"), create=True)
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "ago", "retried"),
+    [
+        ("gaps", "query_failed", 3, True),
+        ("gaps", "no_series", 3, True),
+        ("gaps", "partial_response", 3, True),
+        ("gaps", "no_samples", RETRY_DAYS, True),
+        ("gaps", "no_samples", RETRY_DAYS + 1, False),
+        ("gaps", "access_denied", 3, False),
+        ("closed", None, 3, False),
+    ],
+)
+def test_a_day_with_gaps_that_may_close_is_tried_again(
+    ledger: Ledger, status: str, reason: str | None, ago: int, retried: bool
+) -> None:
+    every = [YESTERDAY - timedelta(days=n) for n in range(20)]
+    closed(ledger, "prometheus/a", every)
+    day = YESTERDAY - timedelta(days=ago)
+    closed(ledger, "prometheus/a", [day], status, *([reason] if reason else []))
+    held = {"prometheus/a": Window.of_days(every[-1], YESTERDAY)}
+    plan = due(ledger, [source("prometheus/a", per_day=True)], YESTERDAY, held)
+    found = [(task.window.start.date(), task.again) for task in plan]
+    assert found == [(YESTERDAY, False), *([(day, True)] if retried else [])]
+
+
+def test_no_source_is_tried_again_for_days_that_it_no_longer_holds(ledger: Ledger) -> None:
+    day = YESTERDAY - timedelta(days=5)
+    closed(ledger, "prometheus/a", [day], "gaps", "query_failed")
+    sources = [source("prometheus/a", per_day=True)]
+    held = Window.of_days(YESTERDAY - timedelta(days=1), YESTERDAY)
+    closed(ledger, "prometheus/a", [YESTERDAY - timedelta(days=1)])
+    assert days_of(due(ledger, sources, YESTERDAY, {"prometheus/a": held})) == [YESTERDAY]
+    assert days_of(due(ledger, sources, YESTERDAY, {})) == [YESTERDAY]  # it is away
+
+
+def test_a_failed_snapshot_is_tried_again(ledger: Ledger) -> None:
+    day = YESTERDAY - timedelta(days=2)
+    closed(ledger, "kubernetes/a", [day], "failed", "SourceError")
+    plan = due(ledger, [source("kubernetes/a", per_day=False)], YESTERDAY, {"kubernetes/a": None})
+    assert [(task.window, task.again) for task in plan] == [
+        (Window.of_day(YESTERDAY), False),
+        (Window.of_day(day), True),
+    ]
+
+
+def prices() -> Source:
+    return Source("prices", "prices/settings", True, False, never)
+
+
+def test_prices_follow_every_day_that_is_read_or_closed(ledger: Ledger) -> None:
+    closed(ledger, "prometheus/a", [YESTERDAY - timedelta(days=9)])
+    closed(ledger, "prometheus/a", [YESTERDAY - timedelta(days=8)], "failed")
+    plan = priced(ledger, [prices()], [YESTERDAY], "s")
+    assert days_of(plan) == [YESTERDAY - timedelta(days=9), YESTERDAY]
+
+
+def test_prices_are_read_again_once_the_settings_change(ledger: Ledger) -> None:
+    every = [YESTERDAY - timedelta(days=n) for n in (2, 1, 0)]
+    closed(ledger, "prometheus/a", every)
+    closed(ledger, "prices/settings", every)
+    assert days_of(priced(ledger, [prices()], [YESTERDAY], "s")) == [YESTERDAY]
+    assert days_of(priced(ledger, [prices()], [YESTERDAY], "other")) == every
+    assert priced(ledger, [], [YESTERDAY], "other") == []
 
 
 def test_a_bill_is_read_again_from_the_month_before(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from random import Random
@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cli import exits
+from cli.backfill import Task
 from cli.collecting import Collected, collect, exit_code
 from cli.digest import digests
 from cli.wiring import Context, Source
@@ -24,7 +25,7 @@ from collector.source import Permissions, Probe
 from ledger.errors import AccessError, BadInputError, SourceError
 from ledger.facts import Facts, Gap, Quarantine
 from ledger.load import LoadedSettings
-from ledger.schema import CLOSES, NODES, WORKLOADS
+from ledger.schema import CHARGES, CLOSES, NODES, WORKLOADS
 from ledger.settings import Settings
 from ledger.store import Ledger
 from ledger.window import Window
@@ -88,8 +89,10 @@ def context(tmp_path: Path) -> Context:
     return Context(loaded, Ledger.open(str(tmp_path / "ledger"), create=True), "1.2.3")
 
 
-def read(context: Context, stub: Stub) -> Collected:
-    return collect(context, Source("kubernetes", stub.name, True, False, lambda: stub), WINDOW)
+def read(
+    context: Context, stub: Stub, kind: str = "kubernetes", window: Window = WINDOW
+) -> Collected:
+    return collect(context, Task(Source(kind, stub.name, True, False, lambda: stub), window))
 
 
 def uids(context: Context) -> list[str]:
@@ -108,6 +111,127 @@ def test_a_snapshot_keeps_pods_that_are_gone(context: Context) -> None:
     read(context, stub)
     read(context, stub)
     assert uids(context) == ["a", "b", "c"]
+
+
+def test_a_snapshot_tells_a_pod_once(context: Context) -> None:
+    """A pod whose start was seen otherwise before must not live twice."""
+    later = WINDOW.start + timedelta(hours=6)
+    stub = Stub([facts("a", "b"), facts("b")], snapshot=True)
+    moved = pods("b").with_columns(start=pl.lit(later).cast(pl.Datetime("us", "UTC")))
+    stub.answers[1] = Facts(WINDOW, {"workloads": moved})
+    read(context, stub)
+    read(context, stub)
+    rows = context.ledger.scan(WORKLOADS, WINDOW).sort("uid").select("uid", "start").collect()
+    assert list(rows.iter_rows()) == [("a", WINDOW.start), ("b", later)]
+
+
+TWO = Window.of_days(DAY - timedelta(days=1), DAY)
+REFUSED = Gap("unreadable_file", "b.csv: no CSV")
+
+
+def charges(cost: str, *days: date) -> pl.DataFrame:
+    rows = [
+        {
+            "day": day,
+            "x_LineId": f"{day}",
+            "x_Part": 0,
+            "x_Basis": "billed",
+            "BillingCurrency": "USD",
+            "ChargeCategory": "Usage",
+            "ChargePeriodStart": Window.of_day(day).start,
+            "ChargePeriodEnd": Window.of_day(day).end,
+            "EffectiveCost": Decimal(cost),
+        }
+        for day in days
+    ]
+    return pl.DataFrame(
+        rows, schema={name: CHARGES.columns[name].dtype for name in ROW}, orient="row"
+    )
+
+
+ROW = (
+    "day",
+    "x_LineId",
+    "x_Part",
+    "x_Basis",
+    "BillingCurrency",
+    "ChargeCategory",
+    "ChargePeriodStart",
+    "ChargePeriodEnd",
+    "EffectiveCost",
+)
+
+
+def bill(cost: str, window: Window, *gaps: Gap, coverage: float = 1.0) -> Facts:
+    table = charges(cost, *window.days())
+    return Facts(window, {"charges": table}, coverage, gaps)
+
+
+def costs(context: Context) -> dict[date, Decimal]:
+    rows = context.ledger.scan(CHARGES, TWO).select("day", "EffectiveCost").collect()
+    return dict(rows.iter_rows())
+
+
+def closes(context: Context) -> dict[date, dict[str, Any]]:
+    rows = context.ledger.scan(CLOSES, TWO).collect()
+    return {row["day"]: row for row in rows.iter_rows(named=True)}
+
+
+def reasons(close: dict[str, Any]) -> list[str]:
+    return [gap["reason"] for gap in json.loads(close["gaps"])]
+
+
+@pytest.mark.parametrize("between", ["nothing", "cut", "failed"])
+def test_a_bill_that_is_cut_later_erases_no_good_row(context: Context, between: str) -> None:
+    first = Window.of_day(DAY - timedelta(days=1))
+    cut = bill("2", TWO, REFUSED, coverage=0.5)
+    also: dict[str, list[Facts | Exception]] = {
+        "nothing": [],
+        "cut": [cut],
+        "failed": [SourceError("gone", "come back")],
+    }
+    stub = Stub([bill("9", first), *also[between], cut, bill("3", TWO)], name="b")
+    read(context, stub, "billing", first)
+    before = closes(context)[DAY - timedelta(days=1)]
+    for _ in also[between]:
+        read(context, stub, "billing", TWO)
+    outcome = read(context, stub, "billing", TWO)
+    assert costs(context) == {DAY - timedelta(days=1): 9, DAY: 2}  # it had no earlier reading
+    kept, fresh = (closes(context)[DAY - timedelta(days=n)] for n in (1, 0))
+    assert (kept["status"], fresh["status"], outcome.status) == ("gaps", "gaps", "gaps")
+    assert reasons(kept) == ["unreadable_file", "earlier_rows_stand"]
+    assert reasons(fresh) == ["unreadable_file"]
+    assert (kept["digest"], kept["rows"]) == (before["digest"], before["rows"])
+    assert exit_code([outcome], 1) == exits.GAPS
+    read(context, stub, "billing", TWO)  # whole again: it replaces all
+    assert costs(context) == {DAY - timedelta(days=1): 3, DAY: 3}
+    assert closes(context)[DAY]["status"] == "closed"
+
+
+def test_a_bill_that_never_was_whole_is_replaced(context: Context) -> None:
+    stub = Stub([bill(cost, TWO, REFUSED, coverage=0.5) for cost in ("1", "2")], name="b")
+    for _ in range(2):
+        read(context, stub, "billing", TWO)
+    assert set(costs(context).values()) == {2}
+
+
+def test_what_is_known_of_a_whole_reading_adds_up_once(context: Context) -> None:
+    facts = replace(
+        bill("1", TWO),
+        quarantine=(Quarantine("bad_number", "b.csv", 4, "row 2"),),
+        residue={"EffectiveCost": Decimal("1E-13")},
+        notes=("a note",),
+    )
+    read(context, Stub([facts], name="b"), "billing", TWO)
+    rows = closes(context)
+    assert sum(row["quarantined"] for row in rows.values()) == 4
+    assert sum(
+        Decimal(lost) for row in rows.values() for lost in json.loads(row["residue"]).values()
+    ) == Decimal("1E-13")
+    first, other = rows[DAY - timedelta(days=1)], rows[DAY]
+    assert (len(json.loads(first["quarantine"])), other["quarantine"]) == (1, "[]")
+    assert json.loads(first["notes"]) == ["a note"]
+    assert str(first["day"]) in json.loads(other["notes"])[-1]
 
 
 def test_a_history_replaces_the_day(context: Context) -> None:
@@ -187,12 +311,23 @@ def test_a_close_says_all_that_a_reader_must_know(context: Context) -> None:
     assert close["settings_hash"] == Settings().digest()
 
 
-def outcome(status: str, *, required: bool = True, put_aside: int = 0, code: int = 0) -> Collected:
-    if status == "failed":
-        return Collected("s", required, WINDOW, None, Gap("x", "y"), code)
+def outcome(
+    status: str,
+    *,
+    required: bool = True,
+    put_aside: int = 0,
+    code: int = 0,
+    read: int | None = None,
+    kind: str = "prometheus",
+    again: bool = False,
+) -> Collected:
+    failure = Gap("x", "y") if status == "failed" else None
     gaps = (Gap("x", "y"),) if status == "gaps" else ()
     aside = (Quarantine("nan", "x", put_aside),) if put_aside else ()
-    return Collected("s", required, WINDOW, replace(facts("a", "b"), gaps=gaps, quarantine=aside))
+    said = replace(facts("a", "b"), gaps=gaps, quarantine=aside, read=read)
+    return Collected(
+        "s", required, WINDOW, None if failure else said, failure, code, kind=kind, again=again
+    )
 
 
 @pytest.mark.parametrize(
@@ -210,6 +345,11 @@ def outcome(status: str, *, required: bool = True, put_aside: int = 0, code: int
         ([outcome("failed", code=70), outcome("failed", code=4)], exits.FAULT),
         ([outcome("closed", put_aside=1)], exits.GAPS),
         ([outcome("closed", put_aside=1, required=False)], exits.OK),
+        ([outcome("failed", code=5), outcome("closed", kind="prices")], exits.UNREACHABLE),
+        ([outcome("failed", code=4), outcome("closed", kind="prices")], exits.ACCESS),
+        ([outcome("closed", kind="prices")], exits.OK),
+        ([outcome("closed"), outcome("gaps", again=True)], exits.OK),
+        ([outcome("closed"), outcome("failed", code=5, again=True)], exits.OK),
     ],
 )
 def test_exit_codes(outcomes: list[Collected], expected: int) -> None:
@@ -219,6 +359,12 @@ def test_exit_codes(outcomes: list[Collected], expected: int) -> None:
 def test_quarantine_counts_against_all_rows_seen() -> None:
     assert exit_code([outcome("closed", put_aside=1)], 1 / 3) == exits.OK
     assert exit_code([outcome("closed", put_aside=1)], 0.33) == exits.GAPS
+
+
+def test_quarantined_samples_count_against_samples_not_rows() -> None:
+    """Two rows of a table may stand for a thousand samples."""
+    assert exit_code([outcome("closed", put_aside=1, read=1000)], 0.001) == exits.OK
+    assert exit_code([outcome("closed", put_aside=2, read=1000)], 0.001) == exits.GAPS
 
 
 @pytest.mark.parametrize(
