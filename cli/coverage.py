@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import date
 from typing import Any
 
@@ -26,8 +27,15 @@ _COLUMNS = (
 _WORST = ("failed", "gaps", "closed")
 
 
-def coverage_of(ledger: Ledger, window: Window) -> list[dict[str, Any]]:
+def coverage_of(
+    ledger: Ledger, window: Window, named: AbstractSet[str] = frozenset()
+) -> list[dict[str, Any]]:
     """One entry per source that closed a day of the window, by name.
+
+    Args:
+        ledger: The ledger.
+        window: What was asked for.
+        named: The sources of the settings; of any other it is said that its rows do not count.
 
     Returns:
         ``source, status, ratio`` (mean over days; None = not applicable), ``days``, ``gaps`` (each
@@ -42,10 +50,30 @@ def coverage_of(ledger: Ledger, window: Window) -> list[dict[str, Any]]:
     by_source: dict[str, list[dict[str, Any]]] = {}
     for row in rows.iter_rows(named=True):
         by_source.setdefault(row["source"], []).append(row)
-    found = [_entry(source, closes) for source, closes in by_source.items()]
+    found = [
+        _entry(source, closes)
+        if not named or source in named or source == "attribution"
+        else _orphan(source, closes)
+        for source, closes in by_source.items()
+    ]
     done = {row["day"] for row in by_source.get("attribution", ())}
     missing = [day for day in window.days() if day not in done]
     return [*found, _not_closed(missing)] if missing else found
+
+
+def _orphan(source: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """A source that left the settings: its rows stay in the ledger and are attributed no more."""
+    note = "not in the settings any more: its rows are no longer counted"
+    return {
+        "source": source,
+        "status": "closed",
+        "ratio": None,
+        "days": len({row["day"] for row in rows}),
+        "gaps": [],
+        "quarantine": [],
+        "notes": [note],
+        "data_through": None,
+    }
 
 
 def _not_closed(days: Sequence[date]) -> dict[str, Any]:

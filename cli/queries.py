@@ -17,6 +17,7 @@ from cli.render.text import money
 from cli.wiring import Context
 from ledger.errors import LedgerError, UsageError
 from ledger.schema import CLOSES
+from ledger.settings import source_names
 from ledger.store import Ledger
 from ledger.window import Window, parse_window
 
@@ -56,7 +57,7 @@ def query_documents(
         currency,
         "share" if idle == "share" else "separate",
     )
-    coverage = coverage_of(context.ledger, asked)
+    coverage = coverage_of(context.ledger, asked, source_names(context.loaded.settings))
     return [query_document(result, coverage) for result in ask(context.ledger, request)]
 
 
@@ -119,7 +120,7 @@ def query_document(result: QueryResult, coverage: Sequence[dict[str, Any]]) -> D
         hidden=result.hidden,
         billed=result.billed,
         rows=result.rows,
-        coverage=result.coverage,
+        coverage=list(coverage),
     )
     return Document(
         "query",

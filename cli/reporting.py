@@ -20,6 +20,7 @@ from cli.stages import collect_document
 from cli.wiring import Context
 from ledger.money import from_units, to_units
 from ledger.schema import CLOSES, COSTS_DAILY, IDLE, RESTATEMENTS, SHARED, UNATTRIBUTED
+from ledger.settings import source_names
 from ledger.store import Ledger
 from ledger.window import Window
 
@@ -46,7 +47,7 @@ def report_documents(
     if window is None:
         window = Window.of_day(attributed(context.ledger)[-1])
     checklist = _checklist(context.ledger, window)
-    coverage = coverage_of(context.ledger, window)
+    coverage = coverage_of(context.ledger, window, source_names(context.loaded.settings))
     changed = _restated(context.ledger, window) if restated is None else restated
     results = ask(context.ledger, Query(window, by=("experiment", "phase")))
     return [_document(context, result, checklist, coverage, changed) for result in results]
