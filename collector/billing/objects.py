@@ -6,6 +6,8 @@ import json
 
 import polars as pl
 
+from ledger.text import canonical_json
+
 
 def read_json(text: pl.Series) -> pl.Series:
     """Texts to canonical JSON objects: sorted keys, no blanks, keys and texts untouched.
@@ -41,7 +43,7 @@ def canonical_object(cell: str) -> str | None:
         if isinstance(data, list):
             data = _pairs(data)
         if isinstance(data, dict):
-            return _dump(data)
+            return canonical_json(data)
     return None
 
 
@@ -52,12 +54,3 @@ def _pairs(entries: list[object]) -> dict[str, object] | None:
             return None
         pairs[str(entry["key"])] = entry["value"]
     return pairs
-
-
-def _dump(data: dict[str, object]) -> str:
-    text = json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    try:
-        text.encode()
-    except UnicodeEncodeError:  # half of a surrogate pair has no UTF-8 form; its escape has
-        return json.dumps(data, sort_keys=True, separators=(",", ":"))
-    return text

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime
 from typing import Any
 
@@ -37,8 +36,3 @@ def frame(table: Table, rows: Iterable[Row]) -> pl.DataFrame:
     schema = {name: dtype for name, dtype in table.schema.items() if name != table.source_column}
     order: Sequence[str] = ("day", *table.key)
     return pl.DataFrame(list(rows), schema=schema, orient="row").sort(order)
-
-
-def canonical(data: Mapping[str, object] | Sequence[object]) -> str:
-    """Canonical JSON text: sorted keys, no blanks."""
-    return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

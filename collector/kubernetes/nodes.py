@@ -8,12 +8,13 @@ from fractions import Fraction
 
 from collector.cards import Cards, choose, physical, rank
 from collector.kubernetes.demand import amounts
-from collector.kubernetes.frames import Row, canonical, days_of
+from collector.kubernetes.frames import Row, days_of
 from collector.kubernetes.objects import Node
 from collector.kubernetes.quantities import milli, whole
 from collector.kubernetes.rejects import Rejected
 from collector.kubernetes.times import moment
 from collector.labels import NodeLabels
+from ledger.text import canonical_json
 from ledger.window import Window
 
 
@@ -71,5 +72,5 @@ def _about(node: Node, cluster: str) -> Row:
         "gpus": physical(cards, labels.get, sized="cpu" in capacity),
         "gpu_resource": cards.resource,
         "gpu_model": labels.gpu_model,
-        "labels": canonical(node.labels),
+        "labels": canonical_json(node.labels),
     }

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 import msgspec
 
-from collector.kubernetes.frames import Row, canonical
+from collector.kubernetes.frames import Row
 from collector.kubernetes.kinds import NAMESPACES, NODE_POOLS, RAY_JOBS
 from collector.kubernetes.objects import NodePool, Object, RayJob
 from collector.kubernetes.snapshot import Snapshot
+from ledger.text import canonical_json
 from ledger.window import Window
 
 
@@ -37,7 +38,7 @@ def resource_rows(snapshot: Snapshot, cluster: str, window: Window) -> Iterator[
                 "kind": kind,
                 "namespace": item.metadata.namespace,
                 "name": item.metadata.name,
-                "configuration": canonical(configuration),
+                "configuration": canonical_json(configuration),
             }
 
 

@@ -9,12 +9,13 @@ from fractions import Fraction
 
 from collector.cards import choose
 from collector.kubernetes.demand import effective_request
-from collector.kubernetes.frames import Row, canonical, days_of
+from collector.kubernetes.frames import Row, days_of
 from collector.kubernetes.life import Life
 from collector.kubernetes.objects import Pod
 from collector.kubernetes.owners import Ownership, role
 from collector.kubernetes.quantities import milli, whole
 from collector.kubernetes.rejects import Rejected
+from ledger.text import canonical_json
 from ledger.window import Window
 
 # Last parts of annotation keys that are kept whatever their prefix.
@@ -98,14 +99,16 @@ def pod_facts(
         "pod": pod.metadata.name,
         "namespace": pod.metadata.namespace or "default",
         "node": pod.spec.node_name or None,
-        "owners": canonical([{"kind": link.kind, "name": link.name} for link in ownership.chain]),
+        "owners": canonical_json(
+            [{"kind": link.kind, "name": link.name} for link in ownership.chain]
+        ),
         "root_kind": root.kind if root else None,
         "root_name": root.name if root else None,
         "role": role(pod, ownership),
-        "labels": canonical(pod.labels),
-        "owner_labels": canonical(ownership.labels),
-        "annotations": canonical(_annotations(pod, keep)),
-        "environment": canonical(_environment(pod)),
+        "labels": canonical_json(pod.labels),
+        "owner_labels": canonical_json(ownership.labels),
+        "annotations": canonical_json(_annotations(pod, keep)),
+        "environment": canonical_json(_environment(pod)),
         "cpu_millicores": milli(request.get("cpu", Fraction(0))),
         "memory_bytes": whole(request.get("memory", Fraction(0))),
         "gpus": whole(Fraction(card.units or 0)),

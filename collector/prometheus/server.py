@@ -21,13 +21,13 @@ from threading import Event
 import msgspec
 import polars as pl
 
-from collector.prometheus.clean import canonical
 from collector.prometheus.link import Access, Answer, Link, Matrix, TooMuchError
 from collector.prometheus.series import NODE_INFO, Series
 from collector.prometheus.source import SAMPLES, QueryError, Reading
 from ledger.errors import AccessError
 from ledger.facts import Gap
 from ledger.settings import PrometheusSource, resolve_path
+from ledger.text import canonical_json
 from ledger.window import Window
 
 FIRST_CHUNK = timedelta(hours=1)
@@ -252,7 +252,9 @@ def to_frame(series: Sequence[Matrix]) -> pl.DataFrame:
     labels = pl.DataFrame(
         {
             "labels": [
-                canonical({key: value for key, value in one.metric.items() if key != "__name__"})
+                canonical_json(
+                    {key: value for key, value in one.metric.items() if key != "__name__"}
+                )
                 for one in series
             ],
             "count": [len(one.values) for one in series],

@@ -7,7 +7,6 @@ and sanitised labels. Usage is that of the series' means, without their noise.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 
@@ -21,6 +20,7 @@ from collector.simulate.options import DAY, milliseconds, moment
 from collector.simulate.series import sanitise
 from collector.simulate.shares import money, overlap, part_out, units
 from ledger.schema import CHARGES, COST_COLUMNS, MONEY, NODES, TIME, WORKLOADS, Table
+from ledger.text import canonical_json
 from ledger.window import Window
 
 BILL = "aws"
@@ -191,10 +191,8 @@ def _common(world: World, pod: Pod) -> _Row:
 
 
 def _owners(pod: Pod, depth: int) -> str:
-    return json.dumps(
-        [{"kind": owner.kind, "name": owner.name} for owner in pod.owners[:depth]],
-        sort_keys=True,
-        separators=(",", ":"),
+    return canonical_json(
+        [{"kind": owner.kind, "name": owner.name} for owner in pod.owners[:depth]]
     )
 
 
@@ -203,7 +201,7 @@ def _sanitised(labels: Mapping[str, str]) -> dict[str, str]:
 
 
 def _json(values: Mapping[str, str]) -> str:
-    return json.dumps(dict(values), sort_keys=True, separators=(",", ":"))
+    return canonical_json(dict(values))
 
 
 def _charges(world: World, day: tuple[int, int]) -> Iterator[_Row]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import json
 from collections.abc import Iterable
 from decimal import Decimal
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 from collector.simulate.bills import next_month
 from collector.simulate.model import ACCOUNT, REGION, Line
 from collector.simulate.options import WorldOptions, milliseconds, moment
+from ledger.text import canonical_json
 
 DIMENSIONS = {
     "Amazon Elastic Compute Cloud": "compute",
@@ -124,7 +124,7 @@ def _sku(line: Line) -> str:
 
 def tags_json(line: Line) -> str:
     """Tags as canonical JSON."""
-    return json.dumps(dict(line.tags), sort_keys=True, separators=(",", ":"))
+    return canonical_json(dict(line.tags))
 
 
 def write_focus(options: WorldOptions, lines: Iterable[Line], path: Path) -> None:

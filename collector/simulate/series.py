@@ -7,7 +7,6 @@ ends included, and a finished Job's pod a while longer as Succeeded.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ from collector.simulate.cards import card_spans
 from collector.simulate.draw import number
 from collector.simulate.model import GPU_RESOURCE, Container, Node, Pod, World
 from collector.simulate.options import DAY
+from ledger.text import canonical_json
 
 SAMPLES = {
     "__name__": pl.String(),
@@ -264,7 +264,7 @@ def series_frame(world: World) -> pl.DataFrame:
     rows = []
     for series in all_series(world):
         for piece in _pieces(world, series):
-            text = json.dumps(dict(series.labels), sort_keys=True, separators=(",", ":"))
+            text = canonical_json(dict(series.labels))
             rows.append(
                 (
                     series.name,
