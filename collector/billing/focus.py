@@ -98,6 +98,7 @@ class FocusBill:
             ),
             residue=total_residue(read.tallies),
             data_through=read.data_through,
+            read=sum(tally.rows for tally in read.tallies) + len(read.refused),
         )
 
     def reach(self) -> Window | None:

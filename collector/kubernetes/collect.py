@@ -78,6 +78,7 @@ class KubernetesCollector:
             SourceError, AccessError, BadInputError: Nothing useful can be read.
         """
         seen = self.reader.read()
+        objects = sum(map(len, seen.lists.values())) + seen.rejects.total
         tables: dict[str, pl.DataFrame] = {}
         if PODS in seen.lists:
             tables[WORKLOADS.name] = frame(WORKLOADS, list(self._workloads(seen, window)))
@@ -93,6 +94,7 @@ class KubernetesCollector:
             quarantine=seen.rejects.entries(),
             notes=tuple(seen.notes),
             data_through=_through(window, seen.taken_at),
+            read=objects,
         )
 
     def _workloads(self, seen: Snapshot, window: Window) -> Iterator[Row]:

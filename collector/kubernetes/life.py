@@ -55,8 +55,11 @@ def life(pod: Pod, now: datetime | None = None) -> Life:
         now: The present of the API server; None if unknown (a dump).
 
     Raises:
-        Rejected: ``bad_date`` or ``clock``: its times cannot be true.
+        Rejected: ``bad_date`` or ``clock``: its times cannot be true. ``no_node``: it has run, but
+            nothing says where.
     """
+    if not pod.spec.node_name and _has_run(pod):
+        raise Rejected("no_node", f"it is {pod.status.phase or 'in no phase'}, but on no node")
     times = _Times(pod, now)
     over = _is_over(pod)
     finished = times.finished() if over else None
@@ -247,6 +250,14 @@ def _is_over(pod: Pod) -> bool:
         return True
     apps = _apps(pod)
     return bool(pod.metadata.deletion_timestamp and apps and all(map(_ended, apps)))
+
+
+def _has_run(pod: Pod) -> bool:
+    """Whether a pod was more than queued; one that failed may have failed in the queue."""
+    if pod.status.phase == "Failed":
+        scheduled = _condition(pod, "PodScheduled")
+        return bool(_apps(pod) or (scheduled and scheduled.status == "True"))
+    return pod.status.phase != "Pending"
 
 
 def _ended(status: ContainerStatus) -> bool:

@@ -32,6 +32,11 @@ class Rejects:
         self._counts[key] = self._counts.get(key, 0) + 1
         self._examples.setdefault(key, example)
 
+    @property
+    def total(self) -> int:
+        """Number of objects and files put aside so far."""
+        return sum(self._counts.values())
+
     def entries(self) -> tuple[Quarantine, ...]:
         """One entry per reason and place, in a fixed order."""
         return tuple(

@@ -17,6 +17,7 @@ import polars as pl
 
 from collector.prometheus.series import SCRAPE_LABELS, USUAL_INTERVAL, Series
 from ledger.facts import Quarantine
+from ledger.text import canonical_json
 from ledger.window import Window
 
 ABSURD = timedelta(days=3653)  # no store holds samples ten years away from the day asked for
@@ -41,6 +42,9 @@ class Cleaned:
         meanings: ``ident``, ``meaning`` and the columns of the series (String, null = absent),
             plus ``labels`` (canonical JSON object) where the series keeps a prefix.
         interval: Usual distance of two samples of one raw series.
+        quarantine: What was put aside.
+        notes: What else a reader should know.
+        read: Samples of the cluster inside the window, good and bad; those of absurd times not.
     """
 
     samples: pl.DataFrame
@@ -48,6 +52,7 @@ class Cleaned:
     interval: timedelta
     quarantine: tuple[Quarantine, ...] = ()
     notes: tuple[str, ...] = ()
+    read: int = 0
 
     @property
     def steps(self) -> pl.DataFrame:
@@ -79,6 +84,7 @@ def clean(raw: pl.DataFrame, series: Series, window: Window, who: Identity) -> C
     rows = raw.join(
         table.select("labels", "series", "ident", "origin", "meaning"), on="labels"
     ).select("series", "ident", "origin", "meaning", time="timestamp", value="value")
+    read = rows.filter(_inside("time", window)).height + sum(entry.count for entry in bad)
     rows, garbage = _sift(rows, series, window)
     if series.nonzero:
         rows = rows.filter(pl.col("value") != 0)
@@ -107,6 +113,7 @@ def clean(raw: pl.DataFrame, series: Series, window: Window, who: Identity) -> C
         interval,
         (*bad, *garbage),
         notes,
+        read,
     )
 
 
@@ -158,8 +165,8 @@ def _columns(labels: dict[str, str], series: Series) -> dict[str, str | int | No
     origin = {key: value for key, value in labels.items() if _of_scrape(key) or key in exported}
     return {
         **row,
-        "labels_kept": canonical(own) if own else "{}",
-        "origin_text": canonical(origin),
+        "labels_kept": canonical_json(own) if own else "{}",
+        "origin_text": canonical_json(origin),
         "richness": len(own) + filled,
     }
 
@@ -170,11 +177,6 @@ def _of_scrape(label: str) -> bool:
     return label in SCRAPE_LABELS or (
         "replica" in label and "replicaset" not in label and not label.startswith("label_")
     )
-
-
-def canonical(labels: dict[str, str]) -> str:
-    """A JSON object with sorted keys and no blanks."""
-    return msgspec.json.encode(labels, order="sorted").decode()
 
 
 def _number(table: pl.DataFrame, series: Series) -> pl.DataFrame:

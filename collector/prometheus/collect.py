@@ -72,6 +72,7 @@ class PrometheusCollector:
             quarantine=_add_up([entry for day in days for entry in day.quarantine]),
             notes=tuple(dict.fromkeys(note for day in days for note in day.notes)),
             data_through=max((day.data_through for day in days if day.data_through), default=None),
+            read=sum(day.read or 0 for day in days),
         )
 
     def _day(self, day: date) -> Facts:
@@ -97,6 +98,7 @@ class PrometheusCollector:
             quarantine=_add_up(reader.quarantine),
             notes=tuple(dict.fromkeys(reader.notes)),
             data_through=_later(newest, window),
+            read=reader.samples,
         )
 
     def _tables(

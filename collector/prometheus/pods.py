@@ -64,6 +64,7 @@ def read_pods(reader: Reader) -> Pods | None:
         segments = segments.with_columns(
             pl.col("cpu_millicores", "memory_bytes", "gpus").fill_null(0)
         )
+    segments = _placed(segments, reader)
     held = pl.col("phase").eq_missing(pl.lit("Pending"))
     alive = segments.with_columns(
         state=pl.when(held).then(pl.lit("held")).otherwise(pl.lit("running")),
@@ -85,6 +86,18 @@ def read_pods(reader: Reader) -> Pods | None:
         _workloads(inside),
         lives.sort("namespace", "pod", "start"),
     )
+
+
+def _placed(segments: pl.DataFrame, reader: Reader) -> pl.DataFrame:
+    """The segments without those of pods that run, but on no node: put aside by their samples."""
+    lost = (pl.col("phase") == "Running").fill_null(value=False) & pl.col("node").is_null()
+    aside = clip(segments.filter(lost), reader.window)
+    samples = (pl.col("end") - pl.col("start")) / pl.col("interval")
+    count = aside.select(samples.ceil().cast(pl.Int64).sum()).item()
+    if count:
+        example = f"uid {aside['uid'].sort()[0]}"
+        reader.quarantine.append(Quarantine("no_node", s.POD_INFO.metric, count, example))
+    return segments.filter(~lost)
 
 
 def _places(pods: pl.DataFrame, names: pl.DataFrame) -> list[str]:

@@ -32,6 +32,7 @@ class Reader:
         self.notes: list[str] = []
         self.newest: datetime | None = None
         self.asked = 0
+        self.samples = 0
         self.failures: list[QueryError] = []
 
     def read(self, series: Series) -> Cleaned | None:
@@ -97,9 +98,12 @@ class Reader:
         self.quarantine.extend(  # a broken file is one, however many series are read
             entry for entry in reading.quarantine if entry not in self.quarantine
         )
-        self.quarantine.extend(  # absurd times belong to no span; each span sees them all
+        aside = [  # absurd times belong to no span; each span sees them all
             entry for entry in cleaned.quarantine if first or entry.reason != "out_of_window"
-        )
+        ]
+        self.quarantine.extend(aside)
+        absurd = sum(entry.count for entry in aside if entry.reason == "out_of_window")
+        self.samples += cleaned.read + absurd
         self.notes.extend((*reading.notes, *cleaned.notes))
         self._see(cleaned.samples)
         return None if cleaned.samples.is_empty() else cleaned

@@ -131,7 +131,10 @@ def test_outside_the_window(collect: Collect) -> None:
     assert facts.tables["charges"].height == 1
     # Nothing is said of the rest: a day closes alike, whatever window it was asked with.
     alone = collect([{}], DAY)
-    assert facts == replace(alone, tables=facts.tables, data_through=facts.data_through)
+    assert facts == replace(
+        alone, tables=facts.tables, data_through=facts.data_through, read=facts.read
+    )
+    assert facts.read == 2
 
 
 def test_data_through_and_reach(tmp_path: Path, text: Text) -> None:

@@ -190,6 +190,31 @@ def test_an_unbound_pod_has_no_node_and_says_why_it_waits(tmp_path: Path) -> Non
     assert row(facts, "a")["bound_at"] is None
 
 
+@pytest.mark.parametrize(
+    "made",
+    [
+        pod("lost", running("08:30"), node=None),
+        pod("lost", ended("08:30", "09:00"), node=None, phase="Succeeded"),
+        pod("lost", ended("08:30", "09:00"), node=None, bound=None, phase="Failed"),
+        pod("lost", node=None, phase="Unknown"),
+    ],
+    ids=["running", "succeeded", "failed", "unknown"],
+)
+def test_a_pod_that_has_run_nowhere_is_put_aside(tmp_path: Path, made: Json) -> None:
+    facts = facts_of(tmp_path, made, pod("a", running("08:30")))
+    assert facts.tables["workloads"]["pod"].unique().to_list() == ["a"]
+    assert [(entry.reason, entry.count) for entry in facts.quarantine] == [("no_node", 1)]
+    assert "train/lost" in str(facts.quarantine[0].example)
+    assert facts.read == 3  # with the node
+
+
+def test_a_pod_that_failed_in_the_queue_has_waited(tmp_path: Path) -> None:
+    target = {"type": "DisruptionTarget", "status": "True", "lastTransitionTime": at("09:30")}
+    facts = facts_of(tmp_path, pod("a", node=None, bound=None, phase="Failed", conditions=[target]))
+    assert lives(facts, "a") == [("07:59", "09:30", "held", "Pending")]
+    assert facts.quarantine == ()
+
+
 def test_an_evicted_pod_ends_with_its_disruption(tmp_path: Path) -> None:
     target = {"type": "DisruptionTarget", "status": "True", "lastTransitionTime": at("09:30")}
     facts = facts_of(

@@ -339,3 +339,23 @@ def test_a_pod_without_a_uid_is_put_aside() -> None:
     facts = collect([*NODE, *pod("u1", at("10:00"), at("11:00")), *nameless])
     assert [(entry.reason, entry.count) for entry in facts.quarantine] == [("no_uid", 10)]
     assert facts.tables["workloads"].height == 1
+
+
+def test_a_pod_that_runs_on_no_node_is_put_aside_and_one_that_waits_is_not() -> None:
+    running = pod("u1", at("10:00"), at("11:00"), on="")
+    queued = pod("u2", at("10:00"), at("11:00"), on="", running=at("11:01"))
+    facts = collect([*NODE, *running, *queued])
+    assert [(entry.reason, entry.count) for entry in facts.quarantine] == [("no_node", 60)]
+    assert facts.tables["workloads"].select("uid", "node", "state").rows() == [("u2", None, "held")]
+
+
+def test_what_was_read_is_counted_in_samples_of_the_day() -> None:
+    good = node("gpu-0", at("10:00"), at("10:09"))
+    before = node("gpu-0", at("0:00") - 5 * MINUTE, at("0:00") - MINUTE)
+    nameless = line("kube_pod_info", {**KSM, "namespace": "n", "pod": "p"}, at("1:00"), at("1:09"))
+    other = line("kube_node_info", {**KSM, "node": "x", "cluster": "b"}, at("1:00"), at("1:09"))
+    ours = [
+        one._replace(labels=one.labels.replace("{", '{"cluster":"train-a",', 1)) for one in good
+    ]
+    assert collect([*good, *before, *nameless]).read == len(good) + len(nameless)
+    assert collect([*ours, *other], cluster_label="cluster").read == len(ours)
