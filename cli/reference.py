@@ -18,9 +18,10 @@ Made from the help texts by `python -m cli.reference`; a test compares the two.
 - **Formats**: `-o table|json|csv|markdown|html` on stdout; `--out-file PATH` as well, format by
   extension, repeatable. Payload on stdout, everything else on stderr. Global options stand before
   or after the command.
-- **JSON**: one document; where a window holds several currencies one document per line and
-  currency (`--currency` picks one). `docs/schemas/` describes each kind; money is a decimal text.
-  A field may be added at any time; one that is renamed or removed raises `schema_version`.
+- **JSON**: one text. A document is an object; where a window holds several currencies stdout is an
+  array of one document per currency (`--currency` picks one). `docs/schemas/` describes each kind;
+  money is a decimal text. A field may be added at any time; one that is renamed or removed raises
+  `schema_version`.
 - **CSV**: the first table; the header names units, the window and its lowest coverage end each row.
 - **Windows**: half-open, UTC. `yesterday`, `today`, `7d` (the last 7 complete days), `24h` (to the
   last complete hour), `2w`, `lastweek`, `month`, `lastmonth`, `2026-11-01..2026-11-08`,

@@ -9,24 +9,11 @@ from typing import Any
 
 from cli.coverage import coverage_tile, gaps_section
 from cli.document import Bars, Cell, Column, Document, Section, Tile, Tone, envelope
+from cli.render.series import NO_PHASE, SPECIAL, rank
 from cli.render.text import money, percent
-from ledger.schema import IDLE, SHARED, UNATTRIBUTED
+from ledger.schema import IDLE, UNATTRIBUTED
 from ledger.window import Window
 
-ORDER = (
-    "rollout",
-    "reward",
-    "reference",
-    "update",
-    "sync",
-    "checkpoint",
-    "evaluation",
-    "data",
-    "serve",
-    "wait",
-    "unknown",
-)
-_SPECIAL = {IDLE: "idle", SHARED: "shared", UNATTRIBUTED: "unattributed"}
 _WHERE = (
     Column("experiment", "Experiment"),
     Column("cost", "Cost", "money"),
@@ -48,6 +35,18 @@ _IDLE = (
     Column("gpu_hours", "GPU-hours", "number"),
     Column("share", "Of its cost", "ratio"),
 )
+_REASONS = (
+    Column("reason", "Reason"),
+    Column("cost", "Cost", "money"),
+    Column("gpu_hours", "GPU-hours", "number"),
+    Column("meaning", "What it means"),
+)
+_MEANINGS = {
+    "no_rule": "no identity rule names it: runbill doctor --identity",
+    "no_samples": "the cluster was not seen at that time",
+    "capacity_unknown": "the node does not say what it holds",
+    "unpriced": "no bill line and no price covers it",
+}
 _BASIS = (
     Column("provider", "Provider"),
     Column("basis", "Basis"),
@@ -62,6 +61,7 @@ _RESTATED = (
     Column("why", "Why"),
 )
 _SURE = ("low", "high")
+_UNNAMED = ("reason", "cost", "gpu_hours")
 Row = Mapping[str, Any]
 
 
@@ -76,6 +76,7 @@ class Figures:
         billed: Sum of the invoice lines.
         phases: ``experiment, phase, cost, active_cost, gpu_hours, basis, confidence``.
         nodes: ``cluster, node, target, cost, gpu_hours`` of node costs.
+        unattributed: ``reason, cost, gpu_hours``.
         basis: ``provider, basis, cost, billed``.
         restated: ``day, experiment, old, new, why``.
         coverage: The coverage block.
@@ -88,6 +89,7 @@ class Figures:
     billed: Decimal
     phases: Sequence[Row]
     nodes: Sequence[Row]
+    unattributed: Sequence[Row]
     basis: Sequence[Row]
     restated: Sequence[Row]
     coverage: Sequence[Row]
@@ -108,6 +110,7 @@ def report_document(
         billed=figures.billed,
         experiments=experiments,
         idle=idle,
+        unattributed=[{k: row[k] for k in _UNNAMED} for row in figures.unattributed],
         basis=list(figures.basis),
         restatements=list(figures.restated),
         **checks,
@@ -116,6 +119,7 @@ def report_document(
     sections = (
         _where(experiments, figures.currency),
         _idle(idle, figures.currency),
+        *_unattributed(figures.unattributed),
         outcomes,
         findings,
         gaps_section(figures.coverage, figures.window, figures.blind),
@@ -138,6 +142,13 @@ def _idle(idle: Sequence[Row], currency: str) -> Section:
         empty="no node was idle in this window",
         bars=_idle_bars(idle, currency),
     )
+
+
+def _unattributed(rows: Sequence[Row]) -> Iterator[Section]:
+    """Why money went to nobody; no section where all of it went to somebody."""
+    if rows:
+        shown = tuple({**row, "meaning": _MEANINGS.get(row["reason"])} for row in rows)
+        yield Section("unattributed", "What nobody is charged for, and why", _REASONS, shown)
 
 
 def _books(figures: Figures) -> Iterator[Section]:
@@ -182,7 +193,7 @@ def experiment_rows(figures: Figures) -> list[dict[str, Any]]:
                 "experiment": name,
                 "cost": Decimal(0),
                 "share": None,
-                "active_cost": None,
+                "active_cost": Decimal(0),
                 "gpu_hours": 0.0,
                 "basis": row["basis"],
                 "confidence": row["confidence"],
@@ -191,15 +202,19 @@ def experiment_rows(figures: Figures) -> list[dict[str, Any]]:
         )
         known["cost"] += row["cost"] or 0
         known["gpu_hours"] += row["gpu_hours"] or 0.0
-        if row["active_cost"] is not None:
-            known["active_cost"] = (known["active_cost"] or Decimal(0)) + row["active_cost"]
+        known["active_cost"] = _plus(known["active_cost"], row["active_cost"])
         known["confidence"] = min(known["confidence"], row["confidence"], key=_SURE.index)
         known["basis"] = known["basis"] if known["basis"] == row["basis"] else "mixed"
-        phase = _SPECIAL.get(name) or row["phase"] or "no phase"
+        phase = SPECIAL.get(name) or row["phase"] or NO_PHASE
         known["phases"][phase] = known["phases"].get(phase, Decimal(0)) + (row["cost"] or 0)
     for row_ in found.values():
         row_["share"] = float(row_["cost"] / figures.total) if figures.total else None
     return sorted(found.values(), key=lambda row: (-row["cost"], row["experiment"]))
+
+
+def _plus(one: Decimal | None, other: Decimal | None) -> Decimal | None:
+    """A sum is unknown as soon as a part of it is."""
+    return None if one is None or other is None else one + other
 
 
 def idle_rows(nodes: Sequence[Row]) -> list[dict[str, Any]]:
@@ -227,12 +242,8 @@ def idle_rows(nodes: Sequence[Row]) -> list[dict[str, Any]]:
 
 
 def _where(experiments: Sequence[Row], currency: str) -> Section:
-    names = list(dict.fromkeys(phase for row in experiments for phase in row["phases"]))
-    series = tuple(
-        sorted(
-            names, key=lambda name: (ORDER.index(name) if name in ORDER else 99, names.index(name))
-        )
-    )
+    names = dict.fromkeys(phase for row in experiments for phase in row["phases"])
+    series = tuple(sorted(names, key=rank))
     values = tuple(
         tuple(_positive(row["phases"].get(name)) for name in series) for row in experiments
     )
@@ -259,7 +270,7 @@ def _positive(value: Cell) -> float:
 
 def _tiles(figures: Figures, experiments: Sequence[Row]) -> list[Tile]:
     costs = {row["experiment"]: row["cost"] for row in experiments}
-    special = {name: costs.get(name, Decimal(0)) for name in _SPECIAL}
+    special = {name: costs.get(name, Decimal(0)) for name in SPECIAL}
     named = figures.total - sum(special.values(), Decimal(0))
     return [
         Tile("Window", str(figures.window)),

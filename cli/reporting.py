@@ -49,8 +49,21 @@ def report_documents(
     checklist = _checklist(context.ledger, window)
     coverage = coverage_of(context.ledger, window, source_names(context.loaded.settings))
     changed = _restated(context.ledger, window) if restated is None else restated
-    results = ask(context.ledger, Query(window, by=("experiment", "phase")))
+    results = _results(context.ledger, window, changed)
     return [_document(context, result, checklist, coverage, changed) for result in results]
+
+
+def _results(ledger: Ledger, window: Window, restated: pl.DataFrame) -> list[QueryResult]:
+    """An answer per currency of the costs and of what was restated: one may have vanished."""
+    request = Query(window, by=("experiment", "phase"))
+    found = ask(ledger, request)
+    known = {result.currency for result in found}
+    vanished = set(restated["BillingCurrency"]) - known
+    found += [
+        result for code in vanished for result in ask(ledger, replace(request, currency=code))
+    ]
+    named = [result for result in found if result.currency]
+    return sorted(named, key=lambda result: result.currency or "") or found
 
 
 def run_documents(context: Context, run: Run) -> list[Document]:
@@ -101,6 +114,7 @@ def _document(
         result.billed,
         phases=result.rows,
         nodes=_nodes(context.ledger, window, currency),
+        unattributed=_reasons(context.ledger, window, currency),
         basis=_basis(context.ledger, window, currency),
         restated=_changes(restated, currency),
         coverage=coverage,
@@ -146,6 +160,11 @@ def _nodes(ledger: Ledger, window: Window, currency: str) -> list[dict[str, Any]
     return [
         row for result in ask(ledger, request) for row in result.rows if row["node"] not in _SPECIAL
     ]
+
+
+def _reasons(ledger: Ledger, window: Window, currency: str) -> list[dict[str, Any]]:
+    request = Query(window, by=("reason",), currency=currency, filters={"experiment": UNATTRIBUTED})
+    return [row for result in ask(ledger, request) for row in result.rows]
 
 
 def _basis(ledger: Ledger, window: Window, currency: str) -> list[dict[str, Any]]:

@@ -8,28 +8,12 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from cli.document import Bars, Cell, Document
+from cli.render.series import SERIES
 from cli.render.text import cell, heading, visible
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
-_PHASES = (
-    "rollout",
-    "reward",
-    "reference",
-    "update",
-    "sync",
-    "checkpoint",
-    "evaluation",
-    "data",
-    "serve",
-    "wait",
-    "unknown",
-    "idle",
-    "unattributed",
-    "shared",
-    "no phase",
-)
 _TONES = {
     "finding": "bad",
     "failed": "bad",
@@ -71,7 +55,7 @@ def _tone(value: Cell) -> str:
 
 def swatch(name: str, index: int) -> str:
     """The colour class of a series: phases keep theirs from page to page."""
-    return f"c{_PHASES.index(name) if name in _PHASES else index % len(_PHASES)}"
+    return f"c{SERIES.index(name) if name in SERIES else index % len(SERIES)}"
 
 
 def _segments(bars: Bars, row: int) -> list[dict[str, str]]:

@@ -12,10 +12,9 @@ from cli.render.text import scalar
 
 
 def to_json(documents: Sequence[Document]) -> str:
-    """One document indented; several (one per currency) as one line each."""
-    if len(documents) == 1:
-        return dumps(documents[0].data, indent=2) + "\n"
-    return "".join(dumps(document.data) + "\n" for document in documents)
+    """One JSON text: a document as an object, several (one per currency) as an array of them."""
+    data = [document.data for document in documents]
+    return dumps(data[0] if len(data) == 1 else data, indent=2) + "\n"
 
 
 def dumps(data: object, indent: int | None = None) -> str:

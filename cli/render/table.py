@@ -6,8 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from cli.document import Document, Section
-from cli.render.cards import MORE, card
+from cli.render.cards import MORE, card, folded
 from cli.render.text import cell, heading, visible
+
+PIPE_WIDTH = 100
+"""Columns of running text in a pipe; no name is broken there, and no table folded."""
 
 
 def to_table(
@@ -83,7 +86,8 @@ def _plain_section(section: Section, currency: str | None) -> Iterator[str]:
         return
     if section.key == "findings":
         for row in section.rows:
-            yield from (f"{' ' * indent}{text}" for indent, text in card(row, section, currency))
+            for line in card(row, section, currency):
+                yield from folded(line, PIPE_WIDTH)
         if section.short:
             yield MORE
         return

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.document import Bars, Document, Section, Tile
-from cli.render.cards import MORE, card
+from cli.render.cards import MORE, card, folded
 from cli.render.table import grid, label_width
 from cli.render.text import visible
 
@@ -108,9 +108,10 @@ def _print_section(
 
 def _print_cards(console: Console, section: Section, currency: str | None) -> None:
     for row in section.rows:
-        for number, (indent, text) in enumerate(card(row, section, currency)):
+        for number, line in enumerate(card(row, section, currency)):
             style = _TONES.get(str(row.get("severity")), "bold") if number == 0 else ""
-            console.print(Padding(Text(text, style=style), (0, 0, 0, 2 + indent)))
+            for text in folded(line, console.width - 2):
+                console.print(Padding(Text(text, style=style), (0, 0, 0, 2)))
     if section.short:
         console.print(Text(f"  {MORE}", style="dim"))
 

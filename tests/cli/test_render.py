@@ -16,6 +16,7 @@ from cli.render import render
 from cli.render.markdown import LIMIT
 from cli.render.table import to_table
 from cli.render.text import money, percent, visible
+from ledger.schema import IDLE
 
 LONG = "x" * 3000
 HOSTILE = [
@@ -125,9 +126,11 @@ def test_json_keeps_names_and_writes_money_as_text() -> None:
     assert (data["schema_version"], data["kind"]) == ("1", "query")
 
 
-def test_several_json_documents_stand_on_one_line_each() -> None:
-    lines = render([document(["a"]), document(["b"], "EUR")], "json").splitlines()
-    assert [json.loads(line)["rows"][0]["experiment"] for line in lines] == ["a", "b"]
+def test_json_is_one_text_whatever_the_number_of_currencies() -> None:
+    alone = json.loads(render([document(["a"])], "json"))
+    both = json.loads(render([document(["a"]), document(["b"], "EUR")], "json"))
+    assert both[0] == alone
+    assert [one["rows"][0]["experiment"] for one in both] == ["a", "b"]
 
 
 def test_csv_holds_one_record_per_row_and_no_formula() -> None:
@@ -249,6 +252,38 @@ def test_a_terminal_table_fits_and_loses_nothing(width: int, color: bool) -> Non
     assert plain.count("z") >= 150 * 2
     assert "…" not in plain
     assert ("\x1b[" in text) is color
+
+
+@pytest.mark.parametrize("width", [None, 60, 100])
+def test_a_finding_is_a_few_short_lines_and_breaks_no_name(width: int | None) -> None:
+    name = "node/train-a/gpu-with-a-long-name-0006"
+    text = " ".join(["word"] * 60 + [name])
+    row: dict[str, object] = {
+        "severity": "high",
+        "title": text,
+        "status": "new",
+        "resource": name,
+        "owner": "lin",
+    }
+    row |= {"spent": Decimal(3), "saving_per_month": Decimal(40), "experiment": IDLE}
+    row |= {"remedy": text, "commands": ["kubectl drain " + "x" * 20], "guardrail": text}
+    keys = ("severity", "title", "status", "resource", "owner", "experiment", "remedy", "guardrail")
+    columns = (
+        *(Column(key, key) for key in keys),
+        Column("spent", "Spent", "money"),
+        Column("saving_per_month", "Saves", "money"),
+    )
+    section = Section("findings", "Findings", columns, (row,))
+    shown = to_table(
+        [Document("checklist", "t", envelope("checklist"), (), (section,), "USD")], width=width
+    )
+    lines = shown.splitlines()
+    assert max(map(len, lines)) <= (width or 102)
+    assert "    spent 3.00 USD, saves 40.00 USD a month" in lines
+    assert f"    {name}, owner lin" in lines  # nobody is called __idle__
+    assert "      kubectl drain " + "x" * 20 in lines
+    assert shown.count("word") == 180
+    assert shown.count(name) == 4
 
 
 def test_unknown_values_are_no_zeros() -> None:
