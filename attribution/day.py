@@ -12,11 +12,12 @@ from attribution.estimate import estimate
 from attribution.evidence import seen_spans, snapshot_notes, weigh_clusters
 from attribution.facts import DayFacts
 from attribution.identity import name_pods
-from attribution.lives import node_spans, pod_lives, sampled_pod_spans
-from attribution.match import bill_lines, match_lines, paid_time
+from attribution.lives import node_spans, pod_lives, sampled_pod_spans, there_spans
+from attribution.match import bill_lines, match_lines, node_ids
 from attribution.methods import Rates, classify
 from attribution.node_hours import NODE_HOUR, held_amounts, node_hours, up_hours
 from attribution.other_lines import place_lines
+from attribution.paying import compute_lines, covered_hours, may_double, paid_time
 from attribution.phases import add_phase
 from attribution.spans import intersect
 from attribution.split import UNITS, hour_parts, node_shares
@@ -62,15 +63,20 @@ def attribute_day(facts: DayFacts, settings: Settings) -> DayCosts:
     seen = seen_spans(up, sampled_pod_spans(facts))
     every_life = pod_lives(facts)
     lives, who = _who(intersect(every_life, seen, ["cluster"]), settings)
+    there, maybe = there_spans(facts, up, lives, seen)
     held = held_amounts(lives, facts.usage)
     lines = bill_lines(facts.charges, facts.start, facts.end)
-    up_by_hour = up_hours(up, seen)
-    line_hours = match_lines(_splittable(lines), facts.nodes, up_by_hour)
-    hours = _hours(facts, settings, seen, clusters, up_by_hour, held, lines, line_hours)
+    paying, ids = _splittable(lines), node_ids(facts.nodes)
+    line_hours = match_lines(paying, ids, maybe)
+    covered = covered_hours(paying, ids)
+    keys = _keys(up_hours(there, seen), paying, line_hours, covered)
+    hours = node_hours(facts.nodes, keys, seen, clusters, settings)
     held = held.join(hours.select("nh", *NODE_HOUR), on=list(NODE_HOUR))
     hours = classify(hours, held)
-    covered = hours.join(line_hours, on=list(NODE_HOUR), how="semi")
-    made = estimate(hours.join(covered, on="nh", how="anti"), facts.prices)
+    compute = compute_lines(paying)
+    open_hours = hours.join(covered, on=list(NODE_HOUR), how="anti")
+    doubtful = may_double(open_hours, compute.join(line_hours, on="line", how="anti"))
+    made = estimate(open_hours.join(doubtful, on="nh", how="anti"), facts.prices)
     made_lines = made.lines.with_row_index("line", offset=lines.height)
     numbered = line_hours.join(hours.select("nh", *NODE_HOUR), on=list(NODE_HOUR))
     numbered = pl.concat(
@@ -88,7 +94,11 @@ def attribute_day(facts: DayFacts, settings: Settings) -> DayCosts:
         every, pl.concat([shares.select("line", *UNITS), others.select("line", *UNITS)]), UNITS
     )
     costs = assemble(every, node_rows(shares, hours, held, who), line_rows(others))
-    found = gaps.find(facts, settings, hours, every_life, seen, line_hours)
+    found = (
+        *gaps.find(facts, settings, hours, every_life, seen),
+        *gaps.unmatched(hours, line_hours, compute),
+        *gaps.withheld(hours.join(doubtful, on="nh", how="semi")),
+    )
     notes = tuple(snapshot_notes(clusters))
     return DayCosts(costs, daily(costs), (*found, *made.gaps), gaps.coverage(hours), notes)
 
@@ -114,30 +124,19 @@ def _who(lives: pl.DataFrame, settings: Settings) -> tuple[pl.DataFrame, pl.Data
     return named.join(who, on=list(WHO), nulls_equal=True), who
 
 
-def _hours(
-    facts: DayFacts,
-    settings: Settings,
-    seen: pl.DataFrame,
-    clusters: pl.DataFrame,
-    up: pl.DataFrame,
-    held: pl.DataFrame,
-    lines: pl.DataFrame,
-    line_hours: pl.DataFrame,
+def _keys(
+    up: pl.DataFrame, lines: pl.DataFrame, line_hours: pl.DataFrame, covered: pl.DataFrame
 ) -> pl.DataFrame:
-    """Every hour in which a known node was up, paid or held.
+    """Every hour in which a node was up (a held one is) or paid, with the time that is paid for.
 
-    The price of an hour without a bill line covers the time that the node was up.
+    The price of an hour that no line covers is that of the time in which the node was up.
     """
-    keys = pl.concat([frame.select(NODE_HOUR) for frame in (up, held, line_hours)]).unique()
-    keys = keys.join(
-        facts.nodes.select("cluster", "node").unique(), on=["cluster", "node"], how="semi"
+    key = list(NODE_HOUR)
+    keys = pl.concat([frame.select(key) for frame in (up, line_hours)]).unique()
+    return (
+        keys.join(up, on=key, how="left")
+        .join(paid_time(lines, line_hours), on=key, how="left")
+        .join(covered.with_columns(covered=True), on=key, how="left")
+        .with_columns(pl.when("covered").then("paid").otherwise(0).alias("paid"))
+        .drop("covered")
     )
-    billed = line_hours.select(*NODE_HOUR, billed=True).unique()
-    keys = (
-        keys.join(up, on=list(NODE_HOUR), how="left")
-        .join(paid_time(lines, line_hours), on=list(NODE_HOUR), how="left")
-        .join(billed, on=list(NODE_HOUR), how="left")
-        .with_columns(pl.when("billed").then("paid").otherwise(0).alias("paid"))
-        .drop("billed")
-    )
-    return node_hours(facts.nodes, keys, seen, clusters, settings)

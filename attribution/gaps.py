@@ -27,9 +27,8 @@ def find(
     hours: pl.DataFrame,
     lives: pl.DataFrame,
     seen: pl.DataFrame,
-    line_hours: pl.DataFrame,
 ) -> tuple[Gap, ...]:
-    """All gaps of a day but unpriced hours.
+    """All gaps of a day's evidence; those of its prices are ``unmatched`` and ``withheld``.
 
     Args:
         facts: The day.
@@ -37,7 +36,6 @@ def find(
         hours: ``methods.classify``.
         lives: Pod lives, whether their cluster was seen or not.
         seen: When each cluster was seen.
-        line_hours: Hours of lines that pay for a node.
     """
     return (
         *_unseen(facts, hours, seen),
@@ -45,7 +43,6 @@ def find(
         *_unknown_requests(hours),
         *_unknown_capacity(hours),
         *_strangers(facts, lives),
-        *_unmatched(hours, line_hours),
         *_over_commit(hours),
         *ambiguous_labels(lives, settings),
     )
@@ -184,9 +181,17 @@ def _strangers(facts: DayFacts, lives: pl.DataFrame) -> Iterator[Gap]:
         )
 
 
-def _unmatched(hours: pl.DataFrame, line_hours: pl.DataFrame) -> Iterator[Gap]:
-    """Nodes without a bill line, in a day whose bill pays for others: names may not match."""
-    if line_hours.is_empty():
+def unmatched(
+    hours: pl.DataFrame, line_hours: pl.DataFrame, compute: pl.DataFrame
+) -> Iterator[Gap]:
+    """Nodes without a bill line, in a day whose bill pays for machines: names may not match.
+
+    Args:
+        hours: ``methods.classify``.
+        line_hours: ``match.match_lines``.
+        compute: ``paying.compute_lines``.
+    """
+    if line_hours.is_empty() and compute.is_empty():
         return
     rows = (
         hours.filter(pl.col("up") > 0)
@@ -204,6 +209,32 @@ def _unmatched(hours: pl.DataFrame, line_hours: pl.DataFrame) -> Iterator[Gap]:
             "unmatched_node",
             f"{cluster}: {nodes} nodes meet no line of the bill, e.g. {first}",
             {"node_hours": node_hours},
+        )
+
+
+def withheld(hours: pl.DataFrame) -> Iterator[Gap]:
+    """Node-hours that are not estimated, as a compute line without a node may pay for them.
+
+    Args:
+        hours: ``methods.classify``, those hours.
+    """
+    rows = (
+        hours.filter(pl.col("up") > 0)
+        .group_by("cluster")
+        .agg(
+            pl.col("node").n_unique().alias("nodes"),
+            pl.col("node").min().alias("first"),
+            (pl.col("up").sum() / HOUR).alias("node_hours"),
+            ((pl.col("up") * pl.col("gpus").fill_null(0)).sum() / HOUR).alias("gpu_hours"),
+        )
+        .sort("cluster")
+    )
+    for cluster, nodes, first, node_hours, gpu_hours in rows.iter_rows():
+        yield Gap(
+            "unpriced",
+            f"{cluster}: {nodes} nodes are not estimated, e.g. {first}: lines of the bill for "
+            "machines meet no node and may pay for them",
+            {"node_hours": node_hours, "gpu_hours": gpu_hours},
         )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import polars as pl
 
 from attribution.facts import DayFacts
-from attribution.spans import clip, flatten, intersect, union
+from attribution.spans import clip, complement, flatten, intersect, union
 
 POD = ("cluster", "uid")
 ATTRIBUTES = (
@@ -54,6 +54,31 @@ def node_spans(facts: DayFacts) -> pl.DataFrame:
         _to_midnight(facts),
     )
     return union(clip(rows, facts.start, facts.end), ["cluster", "node", "sampled"])
+
+
+def there_spans(
+    facts: DayFacts, up: pl.DataFrame, lives: pl.DataFrame, seen: pl.DataFrame
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """When each known node was there: where a row of it is, or a pod on it.
+
+    Args:
+        facts: The day.
+        up: ``node_spans``.
+        lives: Pod lives while their cluster was seen.
+        seen: When each cluster was seen.
+
+    Returns:
+        Two frames of ``cluster, node, start, end``: when it was there, and when it was or may have
+        been: in time in which its cluster was not seen, from its creation on.
+    """
+    place = ["cluster", "node"]
+    born = facts.nodes.group_by(place).agg(pl.col("created").min().dt.timestamp("ms"))
+    span = [*place, "start", "end"]
+    pods = lives.join(born, on=place, how="semi")
+    known = union(pl.concat([up.select(span), pods.select(span)]), place)
+    dark = born.join(complement(seen, "cluster", facts.start, facts.end), on="cluster")
+    maybe = clip(dark, pl.col("created").fill_null(facts.start), facts.end).select(span)
+    return known, union(pl.concat([known, maybe]), place)
 
 
 def sampled_pod_spans(facts: DayFacts) -> pl.DataFrame:

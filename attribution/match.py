@@ -14,7 +14,7 @@ from __future__ import annotations
 import polars as pl
 
 from attribution.ratio import HOUR, milliseconds
-from attribution.spans import by_hour
+from attribution.spans import by_hour, intersect
 from ledger.money import to_units
 from ledger.schema import COST_COLUMNS
 
@@ -67,62 +67,65 @@ def bill_lines(charges: pl.DataFrame, start: int, end: int) -> pl.DataFrame:
     )
 
 
-def match_lines(lines: pl.DataFrame, nodes: pl.DataFrame, up: pl.DataFrame) -> pl.DataFrame:
-    """The hours of the lines that pay for a node.
+def node_ids(nodes: pl.DataFrame) -> pl.DataFrame:
+    """``cluster, node, id``: the normal forms of each node's provider ids, sorted."""
+    known = nodes.select("cluster", "node", canonical("provider_id").alias("id"))
+    return known.drop_nulls("id").filter(pl.col("id") != "").unique().sort("cluster", "node", "id")
 
-    A resource that two nodes name (it was registered again) pays for the one that was up longer in
-    that hour, else for the first by name.
+
+def match_lines(lines: pl.DataFrame, ids: pl.DataFrame, there: pl.DataFrame) -> pl.DataFrame:
+    """The hours of the lines that pay for a node, with weights.
+
+    A line falls to the hours of its period by the time that its node was there; evenly if its
+    quantity covers the whole period, or if the node was never there. An hour falls to the nodes
+    that name the resource (it was registered again) by the time that each was there, else to the
+    first by name.
 
     Args:
         lines: ``bill_lines``.
-        nodes: Rows of ``nodes``.
-        up: ``cluster, node, hour, up`` with ``up`` in milliseconds.
+        ids: ``node_ids``.
+        there: ``cluster, node, start, end``: when each node was, or may have been, there.
 
     Returns:
-        ``line, cluster, node, hour, ms``, ``ms`` the overlap of line and hour.
+        ``line, cluster, node, hour, ms``, ``ms`` the weight of the hour in its line, above 0.
     """
-    known = nodes.select("cluster", "node", canonical("provider_id").alias("id"))
-    known = known.drop_nulls("id").filter(pl.col("id") != "").unique()
-    hours = by_hour(
-        lines.select("line", "start", "end", canonical("ResourceId").alias("id")).join(
-            known.select("id").unique(), on="id", how="semi"
-        )
+    met = lines.select(
+        "line", "start", "end", _counts_whole().alias("even"), canonical("ResourceId").alias("id")
+    ).join(ids, on="id")
+    key = ["line", "cluster", "node", "hour"]
+    inside = by_hour(intersect(met.drop("even", "id"), there, ["cluster", "node"]))
+    inside = inside.group_by(key).agg(pl.col("ms").sum().alias("there"))
+    hours = by_hour(met).group_by(key).agg(pl.col("ms").max(), pl.col("even").any())
+    hours = hours.join(inside, on=key, how="left").sort("line", "hour", "cluster", "node")
+    one = ["line", "hour"]
+    first = pl.struct("cluster", "node") == pl.struct("cluster", "node").first().over(one)
+    hours = hours.with_columns(pl.col("there").fill_null(0), first.alias("first")).with_columns(
+        pl.col("there").sum().over(one).alias("all")
     )
-    found = hours.join(known, on="id").join(up, on=["cluster", "node", "hour"], how="left")
-    best = found.sort(
-        "line",
-        "hour",
-        pl.col("up").fill_null(0),
-        "cluster",
-        "node",
-        descending=[False, False, True, False, False],
+    mine = pl.when("even").then("ms").otherwise(pl.min_horizontal("ms", "all"))
+    never = pl.when("first").then(mine).otherwise(0).sum().over("line") == 0
+    of_hour = pl.when(never).then("ms").otherwise(mine)
+    of_node = pl.max_horizontal(of_hour * pl.col("there") // pl.max_horizontal("all", 1), 1)
+    weight = (
+        pl.when((pl.col("all") > 0) & (pl.col("there") > 0))
+        .then(of_node)
+        .when((pl.col("all") == 0) & pl.col("first"))
+        .then(of_hour)
+        .otherwise(0)
     )
-    return best.unique(["line", "hour"], keep="first", maintain_order=True).select(
-        "line", "cluster", "node", "hour", "ms"
-    )
+    weighed = hours.with_columns(weight.alias("ms")).filter(pl.col("ms") > 0)
+    return weighed.select("line", "cluster", "node", "hour", "ms")
 
 
-def paid_time(lines: pl.DataFrame, line_hours: pl.DataFrame) -> pl.DataFrame:
-    """Time that the price of a node-hour covers by the quantities of its Usage lines.
+def in_hours() -> pl.Expr:
+    """Whether a line's consumed quantity counts hours of its resource, not of a part of it."""
+    unit = pl.col("ConsumedUnit").str.strip_chars().str.to_lowercase()
+    counts = unit.str.contains(r"^(instance[- ]?)?(hours?|hrs?|h)$")
+    return (counts & (pl.col("ChargeCategory") == "Usage")).fill_null(value=False)
 
-    Returns:
-        ``cluster, node, hour, paid`` (ms, at most the hour); only hours with such a line.
-    """
-    hourly = pl.col("ConsumedUnit").str.to_lowercase().str.contains(r"^(hours?|hrs?|h)$|hours?$")
-    counted = lines.filter(hourly & (pl.col("ChargeCategory") == "Usage")).select(
-        "line", "length", to_units(pl.col("ConsumedQuantity")).alias("quantity")
-    )
-    per_unit = pl.lit(10**12, dtype=pl.Int128)
-    # A line of several hours counts evenly over its period.
-    ms = pl.col("quantity") * HOUR * pl.col("ms").cast(pl.Int128)
-    return (
-        line_hours.join(counted.drop_nulls("quantity"), on="line")
-        .with_columns(
-            (ms // (per_unit * pl.col("length").cast(pl.Int128)))
-            .clip(0, HOUR)
-            .cast(pl.Int64)
-            .alias("paid")
-        )
-        .group_by("cluster", "node", "hour")
-        .agg(pl.col("paid").max())
-    )
+
+def _counts_whole() -> pl.Expr:
+    """Whether a line's quantity says that its resource ran all of the period."""
+    consumed = to_units(pl.col("ConsumedQuantity")) * HOUR
+    period = (pl.col("end") - pl.col("start")).cast(pl.Int128) * 10**12
+    return in_hours() & (consumed >= period).fill_null(value=False)

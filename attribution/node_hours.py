@@ -7,7 +7,7 @@ import polars as pl
 from attribution.identity import label
 from attribution.phases import glob_regex
 from attribution.ratio import HOUR
-from attribution.spans import by_hour, intersect, union
+from attribution.spans import by_hour, intersect
 from ledger.settings import Settings
 
 NODE_HOUR = ("cluster", "node", "hour")
@@ -31,13 +31,16 @@ _FACTS = (
 )
 
 
-def up_hours(up: pl.DataFrame, seen: pl.DataFrame) -> pl.DataFrame:
-    """How long each node was up by any source, and how much of that while its cluster was seen.
+def up_hours(spans: pl.DataFrame, seen: pl.DataFrame) -> pl.DataFrame:
+    """How long each node was up, and how much of that while its cluster was seen.
+
+    Args:
+        spans: ``cluster, node, start, end``, without overlaps: ``lives.there_spans``.
+        seen: When each cluster was seen.
 
     Returns:
         ``cluster, node, hour, up, up_seen`` in milliseconds.
     """
-    spans = union(up, ["cluster", "node"])
     watched = (
         by_hour(intersect(spans, seen, ["cluster"]))
         .group_by(NODE_HOUR)

@@ -77,6 +77,23 @@ def clip(spans: pl.DataFrame, start: pl.Expr | int, end: pl.Expr | int) -> pl.Da
     ).filter(pl.col("start") < pl.col("end"))
 
 
+def complement(spans: pl.DataFrame, by: str, start: int, end: int) -> pl.DataFrame:
+    """The parts of ``[start, end)`` that no interval of a key covers, for keys that have any.
+
+    Args:
+        spans: ``union`` by that one key.
+        by: The key.
+        start: First moment.
+        end: End, exclusive.
+    """
+    before = spans.sort(by, "start").select(
+        by, pl.col("end").shift(1).over(by).fill_null(start).alias("start"), end="start"
+    )
+    after = spans.group_by(by).agg(pl.col("end").max().alias("start")).with_columns(end=end)
+    every = pl.concat([before, after.with_columns(pl.col("end").cast(pl.Int64))])
+    return every.filter(pl.col("start") < pl.col("end")).sort(by, "start")
+
+
 def by_hour(spans: pl.DataFrame) -> pl.DataFrame:
     """Cut intervals at full hours.
 

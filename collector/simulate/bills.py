@@ -1,8 +1,8 @@
 """The bill: FOCUS 1.2 lines per instance-hour, credits, storage, logs and a support fee.
 
 Per node and hour one Usage line (committed nodes: nothing billed, effective price by the savings
-plan); per node and whole day a credit that names the node; per hour the savings plan's fee; per day
-S3, FSx and CloudWatch, some tagged; per calendar month the support fee.
+plan); per node and day, from its launch on, a credit that names the node; per hour the savings
+plan's fee; per day S3, FSx and CloudWatch, some tagged; per calendar month the support fee.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _node_lines(options: WorldOptions, node: Node) -> Iterator[Line]:
     for hour in range(first // HOUR * HOUR, options.end_ms, HOUR):
         yield _instance_hour(node, hour, Decimal(HOUR - max(0, first - hour)) / HOUR)
     for day in range(options.start_ms, options.end_ms, DAY):
-        if node.launched <= day:
+        if node.launched < day + DAY:
             yield _credit(options, node, day)
 
 

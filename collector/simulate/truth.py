@@ -129,20 +129,39 @@ class _Part(NamedTuple):
 
 
 def _node_hours(world: World) -> dict[tuple[str, int], list[_Part]]:
-    """The parts of the nodes' lines by node and hour; a line is split by overlap."""
+    """The parts of the nodes' lines by node and hour; a node has one counted line per hour."""
     hours: dict[tuple[str, int], list[_Part]] = defaultdict(list)
+    nodes = {node.name: node for node in world.nodes}
     for line in world.lines:
         if line.node is None:
             continue
         spans = range(line.start // HOUR * HOUR, line.end, HOUR)
-        times = [overlap((hour, hour + HOUR), (line.start, line.end)) for hour in spans]
-        effective = part_out(units(line.effective), times)
-        billed = part_out(units(line.billed), times)
         counted = line.category == "Usage" and line.unit == "Hours" and line.quantity is not None
         paid = int((line.quantity or 0) * HOUR) if counted else None
-        for hour, one, other in zip(spans, effective, billed, strict=True):
-            hours[line.node, hour].append(_Part(Amount(one, other), paid))
+        times = _times(line, nodes[line.node], spans, paid)
+        effective = part_out(units(line.effective), times)
+        billed = part_out(units(line.billed), times)
+        for hour, weight, one, other in zip(spans, times, effective, billed, strict=True):
+            if weight:
+                part = None if paid is None else paid * weight // sum(times)
+                hours[line.node, hour].append(_Part(Amount(one, other), part))
     return hours
+
+
+def _times(line: Line, node: Node, spans: Iterable[int], paid: int | None) -> list[int]:
+    """How a line's hours weigh: by the time that its node was there, whoever saw it.
+
+    Evenly, if the line counts its whole period or the node was never there in it.
+    """
+    even = [overlap((hour, hour + HOUR), (line.start, line.end)) for hour in spans]
+    there = [
+        overlap((hour, hour + HOUR), (max(line.start, node.created), line.end))
+        if node.created < line.end
+        else 0
+        for hour in spans
+    ]
+    whole = paid is not None and paid >= line.end - line.start
+    return even if whole or not any(there) else there
 
 
 def _claims(world: World) -> dict[tuple[str, int], list[_Claim]]:
