@@ -180,5 +180,6 @@ def main() -> None:
     Ask:             runbill query --by experiment,phase --window 7d
 
     Exit codes: 0 fine, 1 findings (with --fail-on), 2 usage or settings, 3 closed with gaps in a
-    required source, 4 no permission, 5 nothing closed, 70 a fault of runbill, 130 interrupted.
+    required source, 4 no permission, 5 nothing closed, 70 a fault of runbill, 130 interrupted,
+    141 the reader of stdout has gone.
     """

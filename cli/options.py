@@ -206,6 +206,10 @@ def global_command(function: Callable[Concatenate[Globals, P], None]) -> Callabl
 
     @functools.wraps(function)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> None:
-        function(current(), *args, **kwargs)
+        from cli.logs import route
+
+        options = current()
+        route(quiet=options.quiet)
+        function(options, *args, **kwargs)
 
     return global_options(wrapper)

@@ -175,7 +175,7 @@ def test_every_document_fits_its_schema(
     copied: Path, invoke: Invoke, args: list[str], kind: str
 ) -> None:
     done = invoke("--config", copied / "runbill.yaml", *args, "-o", "json")
-    assert done.exit_code in (0, 3), done.stderr
+    assert done.exit_code == 0, done.stderr
     assert document(done)["kind"] == kind
 
 
