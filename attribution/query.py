@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import difflib
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import date
 from decimal import Decimal
 from typing import Any, Literal
 
@@ -15,9 +13,8 @@ import polars as pl
 from attribution.identity import SPECIAL, label, tag
 from attribution.phases import glob_regex
 from ledger.errors import UsageError
-from ledger.facts import Gap
 from ledger.money import from_units, split, to_units
-from ledger.schema import CLOSES, COSTS, COSTS_DAILY, IDENTITY_KEYS, IDLE, UNATTRIBUTED
+from ledger.schema import COSTS, COSTS_DAILY, IDENTITY_KEYS, IDLE, UNATTRIBUTED
 from ledger.store import Ledger
 from ledger.window import Window
 
@@ -99,7 +96,6 @@ class QueryResult:
         total: Sum of the rows shown.
         window_total: Sum of all rows of the window.
         billed: Sum of the invoice lines of the window.
-        coverage: Per source its mean coverage and its gaps.
     """
 
     query: Query
@@ -108,7 +104,6 @@ class QueryResult:
     total: Decimal
     window_total: Decimal
     billed: Decimal
-    coverage: list[dict[str, Any]]
 
     @property
     def hidden(self) -> Decimal:
@@ -131,14 +126,12 @@ def query(ledger: Ledger, request: Query) -> list[QueryResult]:
         rows = rows.filter(pl.col("BillingCurrency") == request.currency)
     if request.idle == "share":
         rows = _share_idle(rows)
-    coverage = _coverage(ledger, request.window)
     currencies = rows["BillingCurrency"].unique().sort().to_list() or [request.currency]
     return [
         _result(
             request,
             currency,
             rows.filter(pl.col("BillingCurrency") == pl.lit(currency, pl.String)),
-            coverage,
         )
         for currency in currencies
     ]
@@ -287,9 +280,7 @@ def _shown(request: Query) -> pl.Expr:
     return pl.all_horizontal(pl.lit(True), *tests)
 
 
-def _result(
-    request: Query, currency: str | None, rows: pl.DataFrame, coverage: list[dict[str, Any]]
-) -> QueryResult:
+def _result(request: Query, currency: str | None, rows: pl.DataFrame) -> QueryResult:
     cost = COST_OF[request.cost]
     shown = rows.filter(_shown(request))
     return QueryResult(
@@ -299,7 +290,6 @@ def _result(
         total=_sum(shown, cost),
         window_total=_sum(rows, cost),
         billed=_sum(rows, "BilledCost"),
-        coverage=coverage,
     )
 
 
@@ -332,41 +322,3 @@ def _grouped(request: Query, rows: pl.DataFrame) -> list[dict[str, Any]]:
     groups = keyed.group_by(by).agg(wanted)
     ordered = groups.sort("cost", *by, descending=[True, *(False for _ in by)], nulls_last=True)
     return ordered.select(*by, *(name for name in figures if name not in by)).to_dicts()
-
-
-def _coverage(ledger: Ledger, window: Window) -> list[dict[str, Any]]:
-    """Per source its mean coverage of the window's days and its gaps, and days not closed."""
-    rows = ledger.scan(CLOSES, window).filter(pl.col("stage").is_in(["collect", "attribute"]))
-    closes = (
-        rows.select("day", "stage", "source", "coverage", "gaps")
-        .sort("stage", "source", "day", descending=[True, False, False])
-        .collect()
-    )
-    entries: list[dict[str, Any]] = [
-        {"source": source, "ratio": group["coverage"].mean(), "gaps": _gaps(group)}
-        for (_, source), group in closes.group_by("stage", "source", maintain_order=True)
-    ]
-    attributed = set(closes.filter(pl.col("stage") == "attribute")["day"])
-    if missing := [day for day in window.days() if day not in attributed]:
-        gap = Gap("not_closed", f"not closed: {_ranges(missing)}", {"days": float(len(missing))})
-        entries.append({"source": "runbill", "ratio": None, "gaps": [gap.as_dict()]})
-    return entries
-
-
-def _gaps(closes: pl.DataFrame) -> list[dict[str, Any]]:
-    return [
-        {"day": day.isoformat(), **gap}
-        for day, text in closes.select("day", "gaps").iter_rows()
-        for gap in json.loads(text or "[]")
-    ]
-
-
-def _ranges(days: Iterable[date]) -> str:
-    """Days as first..last of each unbroken run."""
-    runs: list[list[date]] = []
-    for day in days:
-        if runs and (day - runs[-1][-1]).days == 1:
-            runs[-1].append(day)
-        else:
-            runs.append([day])
-    return ", ".join(str(r[0]) if len(r) == 1 else f"{r[0]}..{r[-1]}" for r in runs)

@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 
+from cli.backfill import spans
 from cli.document import Column, Section, Tile, Tone
 from cli.render.text import percent
 from ledger.schema import CLOSES
@@ -77,7 +78,7 @@ def _orphan(source: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _not_closed(days: Sequence[date]) -> dict[str, Any]:
-    span = str(days[0]) if len(days) == 1 else f"{len(days)} days from {days[0]} to {days[-1]}"
+    span = ", ".join(_named(window) for window in spans(days))
     gap = {"reason": "not_closed", "detail": f"never closed: {span}", "days": len(days)}
     return {
         "source": "runbill",
@@ -89,6 +90,12 @@ def _not_closed(days: Sequence[date]) -> dict[str, Any]:
         "notes": [],
         "data_through": None,
     }
+
+
+def _named(window: Window) -> str:
+    """A run of days by its first and last."""
+    first, *more = window.days()
+    return f"{first}..{more[-1]}" if more else str(first)
 
 
 def _entry(source: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -180,14 +180,6 @@ def test_an_empty_tag_is_refused(books: Ledger) -> None:
         ask(books, tags={"": "x"})
 
 
-def test_days_that_are_not_closed_are_named(books: Ledger) -> None:
-    coverage = {entry["source"]: entry for entry in ask(books, window=FAR).coverage}
-    assert coverage["kubernetes/c1"]["ratio"] == 1.0
-    assert coverage["runbill"]["gaps"] == [
-        {"reason": "not_closed", "detail": "not closed: 2026-11-28..2026-11-29", "days": 2.0}
-    ]
-
-
 def test_a_window_without_rows_is_an_empty_answer(books: Ledger) -> None:
     day = Window.of_day(datetime(2020, 1, 1, tzinfo=UTC).date())
     (result,) = query(books, Query(day))
