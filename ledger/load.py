@@ -98,9 +98,18 @@ def find_file(config: Path | None = None) -> Path | None:
     return next((p for place in places if (p := place.expanduser()).is_file()), None)
 
 
+class _RepeatedKeyError(yaml.YAMLError):
+    """A key that stands twice in one block: YAML would keep the last one in silence."""
+
+    def __init__(self, key: object, first: int, again: int) -> None:
+        super().__init__(f"the key {key} stands twice, in line {first} and in line {again}")
+
+
 def _read(path: Path) -> dict[str, Any]:
     try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
+        data = _parse(path.read_text(encoding="utf-8-sig"))
+    except _RepeatedKeyError as error:
+        raise SettingsError(f"{path}: {error}", "join the two blocks") from error
     except OSError as error:
         raise SettingsError(f"cannot read {path}: {error.strerror}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -111,6 +120,38 @@ def _read(path: Path) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise SettingsError(f"{path} must hold keys and values, e.g. 'timezone: UTC'")
     return {str(key): _resolve(value, f"{path}: {key}") for key, value in data.items()}
+
+
+def _parse(text: str) -> Any:  # noqa: ANN401 - YAML has any shape
+    loader = yaml.SafeLoader(text)
+    try:
+        node = loader.get_single_node()
+        if node is None:
+            return None
+        _refuse_repeated_keys(node)
+        return loader.construct_document(node)
+    finally:
+        loader.dispose()
+
+
+def _refuse_repeated_keys(root: yaml.Node) -> None:
+    """Look before references are merged: a block may say again what it takes from another."""
+    rest, seen = [root], set[int]()
+    while rest:
+        node = rest.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, yaml.SequenceNode):
+            rest.extend(node.value)
+        elif isinstance(node, yaml.MappingNode):
+            rest.extend(value for _, value in node.value)
+            lines: dict[str, int] = {}
+            for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+                line = key.start_mark.line + 1
+                if key.value in lines:
+                    raise _RepeatedKeyError(key.value, lines[key.value], line)
+                lines[key.value] = line
 
 
 def _resolve(value: Any, where: str) -> Any:  # noqa: ANN401 - YAML has any shape

@@ -10,6 +10,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import posixpath
+import re
+from collections.abc import Sequence
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -128,12 +131,39 @@ class NodePool(Block):
     split: Literal["gpu-first", "aws-split", "opencost"] = "gpu-first"
 
 
+_KEYS = "experiment model_version pipeline owner project phase".split()
+
+
+def _usable_rule(rule: str) -> str:
+    """Refuse what a look-up or a path could only fail on later, on a day's data."""
+    kind, _, what = rule.partition(":")
+    if kind == "path":
+        _check_placeholders(what)
+    elif kind != "default" and ("\\" in what or ("'" in what and '"' in what)):
+        raise ValueError(f"{rule!r}: a key with a backslash, or both kinds of quotes, has no form")
+    return rule
+
+
+def _check_placeholders(pattern: str) -> None:
+    names = re.findall(r"\{([^{}]*)\}", pattern)
+    if re.search(r"[{}]", re.sub(r"\{[^{}]*\}", "", pattern)):
+        raise ValueError(f"the path {pattern!r} holds a brace without its partner")
+    if unknown := [name for name in names if name not in _KEYS]:
+        raise ValueError(
+            f"the path {pattern!r} holds {{{unknown[0]}}}, known are {', '.join(_KEYS)}; "
+            "* stands for any other part"
+        )
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise ValueError(f"the path {pattern!r} holds {{{twice[0]}}} twice")
+
+
 IdentityRule = Annotated[
     str,
     Field(
         pattern=r"^((label|owner-label|annotation|env|path|default|tag):.+"
         r"|workload|namespace)$"
     ),
+    AfterValidator(_usable_rule),
 ]
 
 
@@ -251,6 +281,23 @@ class Settings(Block):
                 raise ValueError(f"{kind}: the name {twice[0]!r} stands twice")
         return self
 
+    @model_validator(mode="after")
+    def _nothing_counts_twice(self) -> Settings:
+        """One store under two names would give every pod, or every line of a bill, twice."""
+        _refuse_one_place(
+            [(c.name, _samples_of(c.prometheus)) for c in self.clusters if c.prometheus],
+            "clusters {} and {} read the same Prometheus: give both a cluster_label",
+        )
+        _refuse_one_place(
+            [(c.name, _objects_of(c.kubernetes)) for c in self.clusters if c.kubernetes],
+            "clusters {} and {} read the same Kubernetes objects: one of them is too much",
+        )
+        _refuse_one_place(
+            [(bill.name, (_plain(bill.path),)) for bill in self.billing],
+            "the bills {} and {} read the same path: one of them is too much",
+        )
+        return self
+
     def digest(self) -> str:
         """Hash of all settings but the ledger's place."""
         return _hash(self.model_dump(mode="json", exclude={"ledger"}))
@@ -288,6 +335,42 @@ def named_sources(settings: Settings) -> dict[str, bool]:
 def source_names(settings: Settings) -> frozenset[str]:
     """Names of the sources of the settings: rows of any other are not counted any more."""
     return frozenset(named_sources(settings))
+
+
+Place = tuple[object, ...] | None
+
+
+def _refuse_one_place(places: Sequence[tuple[str, Place]], message: str) -> None:
+    """Raise if two of the names stand for one place."""
+    known: dict[Place, str] = {}
+    for name, place in places:
+        if place is not None and (first := known.setdefault(place, name)) != name:
+            raise ValueError(message.format(first, name))
+
+
+def _samples_of(source: PrometheusSource) -> Place:
+    """What tells one store of samples from another; None where a label tells clusters apart."""
+    if source.cluster_label:
+        return None
+    tenant = (*sorted(source.headers.items()), source.username, source.token)
+    return (_plain(source.url or source.export or ""), tenant)
+
+
+def _objects_of(source: KubernetesSource) -> Place:
+    """What tells one API server, or dump, from another."""
+    place = source.dump or source.server
+    return (
+        source.context,
+        source.kubeconfig,
+        source.in_cluster,
+        _plain(place) if place else None,
+    )
+
+
+def _plain(place: str) -> str:
+    """A URL or path without what makes no difference."""
+    scheme, colon, rest = place.rpartition("://")
+    return f"{scheme.lower()}{colon}{posixpath.normpath(rest)}"
 
 
 def _hash(data: dict[str, Any]) -> str:

@@ -85,6 +85,14 @@ def test_names_in_the_file_are_read_from_the_environment(
         ("identity: {experiment: ['labl:x']}", "identity.experiment.0"),
         ("prices: {gpu: {H100: -2}}", "prices.gpu.H100"),
         ("ledger: ${NO_SUCH_NAME}/x", "needs the environment variable NO_SUCH_NAME"),
+        ("currency: USD\ncurrency: EUR", "currency stands twice, in line 1 and in line 2"),
+        ("prices:\n  gpu: {a: 1}\n  vcpu: 1\n  gpu: {b: 2}", "gpu stands twice, in line 2 and in"),
+        ("prices: {gpu: {H100: 1, H100: 2}}", "the key H100 stands twice"),
+        ("identity: {owner: ['path:s3://b/{owner}/{owner}/']}", "{owner} twice"),
+        ("identity: {owner: ['path:s3://b/{user}/']}", "{user}, known are experiment"),
+        ("identity: {owner: ['path:s3://b/{owner']}", "brace without its partner"),
+        ("identity: {owner: ['label:a\\']}", "a key with a backslash"),
+        ('identity: {owner: ["tag:a\'b\\"c"]}', "both kinds of quotes"),
         ("a: [", "is not YAML"),
         ("- 1", "must hold keys and values"),
         ("\x00", "is not YAML"),
@@ -133,3 +141,56 @@ def test_the_digest_speaks_of_what_changes_figures_only() -> None:
     plain = Settings()
     assert plain.digest() == Settings(ledger="elsewhere").digest()
     assert plain.digest() != Settings(timezone="Asia/Shanghai").digest()
+
+
+def clusters(*blocks: dict[str, object], kind: str = "prometheus") -> list[dict[str, object]]:
+    return [{"name": f"c{number}", kind: block} for number, block in enumerate(blocks)]
+
+
+@pytest.mark.parametrize(
+    ("settings", "complaint"),
+    [
+        (
+            {"clusters": clusters({"url": "http://p:9090"}, {"url": "http://p:9090/"})},
+            "clusters c0 and c1 read the same Prometheus",
+        ),
+        (
+            {"clusters": clusters({"export": "./series"}, {"export": "series/"})},
+            "clusters c0 and c1 read the same Prometheus",
+        ),
+        (
+            {"clusters": clusters({"context": "a"}, {"context": "a"}, kind="kubernetes")},
+            "clusters c0 and c1 read the same Kubernetes objects",
+        ),
+        (
+            {"billing": [{"name": "a", "path": "s3://b/x"}, {"name": "b", "path": "s3://b/x/"}]},
+            "the bills a and b read the same path",
+        ),
+    ],
+)
+def test_one_place_under_two_names_is_refused(settings: dict[str, object], complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        Settings.model_validate(settings)
+
+
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        [{"url": "http://p", "cluster_label": "cluster"}] * 2,
+        [{"url": "http://p", "headers": {"X-Scope-OrgID": tenant}} for tenant in "ab"],
+        [{"url": "http://p"}, {"url": "http://q"}],
+        [{"export": "a"}, {"export": "b"}],
+    ],
+)
+def test_clusters_that_can_be_told_apart_may_share_a_server(
+    blocks: list[dict[str, object]],
+) -> None:
+    assert len(Settings.model_validate({"clusters": clusters(*blocks)}).clusters) == 2
+
+
+def test_a_block_may_say_again_what_it_takes_from_another(file: Path) -> None:
+    file.write_text(
+        "prices: &a {gpu: {A: 1}, vcpu: 1}\n"
+        "rules: {RB102: {<<: {min_idle_hours: 3, night: '22:00-06:00'}, min_idle_hours: 4}}\n"
+    )
+    assert load_settings().settings.rules.RB102.min_idle_hours == 4
