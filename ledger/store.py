@@ -7,6 +7,8 @@ writers of the same partition one wins whole and the other gets a ``ConflictErro
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date
@@ -19,6 +21,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 
 from ledger.errors import AccessError, ConflictError, LedgerError, SourceError
 from ledger.schema import TABLES, Table
+from ledger.text import holds_credentials, without_credentials
 from ledger.window import Window
 
 
@@ -43,8 +46,15 @@ class Ledger:
         """Open a ledger; with ``create`` it need not exist yet.
 
         Raises:
-            LedgerError: There is no ledger at that place.
+            LedgerError: There is no ledger at that place, or something else.
+            AccessError: The place refuses us.
+            SourceError: It cannot be reached.
         """
+        if holds_credentials(uri):
+            raise LedgerError(
+                f"the ledger's place {without_credentials(uri)} holds credentials",
+                "name them in the environment, e.g. AWS_ACCESS_KEY_ID, or use a role",
+            )
         ledger = cls(uri, storage_options)
         if not create and not ledger.exists():
             raise LedgerError(f"no ledger at {uri}", "close a day first: runbill run")
@@ -186,6 +196,8 @@ class Ledger:
             try:
                 opened = DeltaTable(self.location(table), storage_options=self._options)
             except TableNotFoundError:
+                if "://" not in self.uri:
+                    _check_folder(self.uri, table)
                 return None
             self._opened[table.name] = opened
             return opened
@@ -246,6 +258,8 @@ def _make_folder(uri: str) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         others = sorted(entry.name for entry in folder.iterdir() if entry.name not in TABLES)
+    except PermissionError as error:
+        raise _refusal(uri, str(error.strerror)) from error
     except OSError as error:
         raise LedgerError(f"cannot use the ledger folder {uri}: {error.strerror}") from error
     if others:
@@ -255,20 +269,48 @@ def _make_folder(uri: str) -> None:
         )
 
 
+def _check_folder(uri: str, table: Table) -> None:
+    """A table that cannot be seen is not one that is not there.
+
+    Raises:
+        LedgerError: The ledger's place is no folder.
+        AccessError: The table's folder, or one above, may not be looked into.
+    """
+    root = Path(uri)
+    if root.is_file():
+        raise LedgerError(f"the ledger {uri} is a file, not a folder", "check `ledger:`")
+    for folder in (root, root / table.name, root / table.name / "_delta_log"):
+        if folder.exists() and not os.access(folder, os.R_OK | os.X_OK):
+            raise _refusal(uri, f"may not read {folder}")
+
+
+def _refusal(uri: str, text: str) -> AccessError:
+    return AccessError(f"the ledger {uri} refuses access: {text}", "grant read and write on it")
+
+
+# What stores say of a refusal: never a bare number, which may be a part of a name.
+_REFUSED = re.compile(
+    r"\b(?:status|code|HTTP(?:/[0-9.]+)?)\b[^0-9]{0,20}\b40[13]\b"
+    r"|\b40[13] (?:Forbidden|Unauthorized)\b"
+    r"|lacked the necessary privileges|\b(?:AccessDenied|AllAccessDisabled|ExpiredToken"
+    r"|InvalidAccessKeyId|InvalidToken|SignatureDoesNotMatch|AuthorizationFailure"
+    r"|PermissionDenied|EACCES)\b|\bos error (?:13|30)\b",
+    re.IGNORECASE,
+)
+
+
 @contextmanager
 def _reported(uri: str) -> Iterator[None]:
     """Turn the store's own errors into one line that names the ledger."""
     try:
         yield
-    except TableNotFoundError:
-        raise
     except (DeltaError, OSError) as error:
-        lines = [line.strip(" \x1b[31m↳0") for line in str(error).splitlines() if line.strip()]
+        plain = re.sub(r"\x1b\[\d*m|↳", "", str(error))
+        lines = [line.strip() for line in plain.splitlines() if line.strip()]
         text = ": ".join(lines[:1] + lines[-1:] if len(lines) > 1 else lines) or repr(error)
-        if any(word in str(error) for word in ("403", "401", "AccessDenied", "InvalidAccessKey")):
-            raise AccessError(
-                f"the ledger {uri} refuses access: {text}", "grant read and write on its prefix"
-            ) from error
+        refused = isinstance(error, PermissionError)
+        if refused or _REFUSED.search(str(error).replace(uri, "")):
+            raise _refusal(uri, text) from error
         raise SourceError(
             f"the ledger {uri} cannot be read or written: {text}",
             "check its place, credentials and endpoint",

@@ -1,9 +1,14 @@
-"""Texts that must come out the same everywhere: canonical JSON, and short hashes."""
+"""Texts that must come out the same everywhere: canonical JSON, short hashes, public URLs."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
+
+# User and password before the host. A secret key may hold a slash, so that what looks like a port
+# with a path that holds an @ counts as one: better a URL that is cut short than a secret shown.
+_USERINFO = re.compile(r"(?<=://)(?:[^\s/?#'\"]*@|[^\s/?#'\":]*:[^\s'\"]*?@)")
 
 
 def canonical_json(data: object) -> str:
@@ -23,3 +28,13 @@ def canonical_json(data: object) -> str:
 def short_hash(text: str, length: int = 16) -> str:
     """The first hexadecimal digits of a text's SHA-256."""
     return hashlib.sha256(text.encode()).hexdigest()[:length]
+
+
+def without_credentials(text: str) -> str:
+    """A URL, or a text with URLs in it, without users and passwords."""
+    return _USERINFO.sub("", text)
+
+
+def holds_credentials(url: str) -> bool:
+    """Whether a URL names a user or a password."""
+    return _USERINFO.search(url) is not None

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from collector.billing.s3 import Bucket, is_s3
 from ledger.errors import AccessError, BadInputError, SourceError
+from ledger.text import holds_credentials, without_credentials
 
 DATA_ENDINGS = (".csv", ".csv.gz", ".csv.gzip", ".parquet", ".parq")
 _GLOB = frozenset("*?[")
@@ -62,7 +63,13 @@ def find(path: str) -> Listing:
     Raises:
         SourceError: Nothing is there, or the store cannot be reached.
         AccessError: The store or the file system refuses.
+        BadInputError: The path is none that a bill may have.
     """
+    if holds_credentials(path):
+        raise BadInputError(
+            f"the bill path {without_credentials(path)} holds credentials",
+            "name them in the environment, e.g. AWS_ACCESS_KEY_ID, or use a role",
+        )
     if is_s3(path):
         names, single = Bucket(path).find(path)
     elif "://" in path:

@@ -19,6 +19,7 @@ from ledger.errors import AccessError, BadInputError, SourceError
 from ledger.facts import Facts, Gap, Quarantine
 from ledger.schema import CHARGES
 from ledger.settings import Bill
+from ledger.text import without_credentials
 from ledger.window import Window
 
 _COLUMNS = [name for name in CHARGES.columns if name != CHARGES.source_column]
@@ -112,7 +113,7 @@ class FocusBill:
 
     def probe(self) -> Sequence[Probe]:
         """Whether the path can be read, what period it holds, and which columns it lacks."""
-        need = f"read {self.path}"
+        need = f"read {without_credentials(self.path)}"
         try:
             read = read_bill(self.path, self.bill.timezone, None)
         except (SourceError, BadInputError) as error:

@@ -17,6 +17,7 @@ import stamina
 
 from ledger.errors import SourceError
 from ledger.settings import KubernetesSource, resolve_path
+from ledger.text import without_credentials
 
 TIMEOUT = (5.0, 60.0)  # seconds to connect, and between two reads
 ATTEMPTS = 5
@@ -82,8 +83,8 @@ class Api:
 
     @property
     def host(self) -> str:
-        """Base URL of the server."""
-        return str(self._client.configuration.host)
+        """Base URL of the server, without credentials."""
+        return without_credentials(str(self._client.configuration.host))
 
     def get(self, path: str, query: Mapping[str, str | int] | None = None) -> bytes:
         """The body of a GET; the server's clock is kept in ``clock``.
@@ -165,4 +166,4 @@ def _wait(retry_after: str | None) -> float | None:
 
 def _line(error: object) -> str:
     """An error's text on one line; the client likes to write several."""
-    return " ".join(str(error).split())[:300] or type(error).__name__
+    return without_credentials(" ".join(str(error).split()))[:300] or type(error).__name__

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from threading import Event
 from typing import Any
-from urllib.parse import urlsplit
 
 import msgspec
 import requests
@@ -24,6 +23,7 @@ from urllib3.util import Retry
 
 from collector.prometheus.source import QueryError
 from ledger.errors import AccessError, SourceError
+from ledger.text import without_credentials
 
 ATTEMPTS = 4
 CONNECT_SECONDS = 10.0
@@ -88,9 +88,9 @@ class Access:
         ca: Path of a CA bundle.
     """
 
-    url: str
+    url: str = field(repr=False)  # may hold a password
     timeout: float = 60.0
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     token: str | None = field(default=None, repr=False)
     login: tuple[str, str] | None = field(default=None, repr=False)
     ca: str | None = None
@@ -194,13 +194,13 @@ class _Session(requests.Session):
 
 def _place(url: str | None) -> str:
     """A URL without credentials and query."""
-    parts = urlsplit(url or "")
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+    return without_credentials(url or "").partition("?")[0]
 
 
 def _short(error: Exception) -> str:
     cause = getattr(error.args[0], "reason", error.args[0]) if error.args else error
-    return str(cause).splitlines()[0].rpartition(": ")[2][:200] if str(cause) else "no details"
+    text = without_credentials(str(cause))
+    return text.splitlines()[0].rpartition(": ")[2][:200] if text else "no details"
 
 
 def _refuse(reply: requests.Response, place: str) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -10,10 +11,11 @@ from threading import Barrier
 import polars as pl
 import pytest
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 
-from ledger.errors import ConflictError, LedgerError, SourceError
+from ledger.errors import AccessError, ConflictError, LedgerError, SourceError
 from ledger.schema import CLOSES, COSTS, MONEY, PRICES, TABLES, TIME, Column, Table
-from ledger.store import Ledger
+from ledger.store import Ledger, _reported
 from ledger.window import Window
 
 FIRST, SECOND = date(2026, 11, 1), date(2026, 11, 2)
@@ -214,3 +216,67 @@ def test_a_store_that_does_not_answer_is_one_line(
     with pytest.raises(SourceError, match="cannot be read or written") as caught:
         Ledger.open("s3://nobody/home", options)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        DeltaError("Server returned non-2xx status code\n\x1b[31m↳\x1b[0m 403 Forbidden"),
+        DeltaError("Client error with status 401 for GET"),
+        DeltaError("<Error><Code>SignatureDoesNotMatch</Code></Error>"),
+        OSError("Generic LocalFileSystem error: Permission denied (os error 13)"),
+        PermissionError(13, "Permission denied"),
+        OSError("Os { code: 30, kind: ReadOnlyFilesystem } (os error 30)"),
+    ],
+)
+def test_a_refusal_is_an_access_error(error: Exception) -> None:
+    with pytest.raises(AccessError, match="refuses access") as caught, _reported("s3://b/books"):
+        raise error
+    assert caught.value.exit_code == 4
+    assert "\x1b" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "no such file: charges/day=2026-11-01/part-00403-4011.parquet",
+        "Generic S3 error: status 503 in 401 ms",
+        "cannot read s3://b/AccessDenied/403-books: it is damaged",
+    ],
+)
+def test_a_number_in_a_name_is_no_refusal(text: str) -> None:
+    with pytest.raises(SourceError) as caught, _reported("s3://b/AccessDenied/403-books"):
+        raise DeltaError(text)
+    assert not isinstance(caught.value, AccessError)
+
+
+@pytest.mark.parametrize("create", [True, False])
+def test_a_file_is_no_ledger(tmp_path: Path, create: bool) -> None:
+    file = tmp_path / "ledger"
+    file.write_text("x")
+    with pytest.raises(LedgerError, match=r"is a file|File exists"):
+        Ledger.open(str(file), create=create)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+@pytest.mark.parametrize("mode", [0o555, 0o000])
+def test_a_folder_that_refuses_is_an_access_error(tmp_path: Path, mode: int) -> None:
+    root = tmp_path / "ledger"
+    ledger = Ledger.open(str(root), create=True)
+    ledger.replace(CLOSES, CLOSES.empty(), Window.of_day(FIRST), stage="collect")
+    folders = [root, *(path for path in root.rglob("*") if path.is_dir())]
+    try:
+        for folder in reversed(folders):
+            folder.chmod(mode)
+        with pytest.raises(AccessError) as caught:
+            Ledger.open(str(root)).replace(PRICES, prices(FIRST, "1"), Window.of_day(FIRST), "a")
+        assert "\n" not in str(caught.value)
+    finally:
+        for folder in folders:
+            folder.chmod(0o755)
+
+
+def test_credentials_in_the_place_of_a_ledger_are_refused_and_not_shown() -> None:
+    with pytest.raises(LedgerError, match="s3://b/books holds credentials") as caught:
+        Ledger.open("s3://KEY:SECRET@b/books")
+    assert "SECRET" not in str(caught.value)

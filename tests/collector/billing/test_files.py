@@ -279,3 +279,12 @@ def test_a_store_that_does_not_answer(bucket: object, monkeypatch: pytest.Monkey
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     with pytest.raises(SourceError, match="cannot read s3://bills/focus/"):
         bill("s3://bills/focus/").collect(DAY)
+
+
+def test_credentials_in_a_path_are_refused_and_not_shown() -> None:
+    made = bill("s3://AKIAKEY:se/cret@bucket/focus")
+    with pytest.raises(BadInputError, match="s3://bucket/focus holds credentials") as caught:
+        made.collect(DAY)
+    shown = f"{caught.value} {made.probe()}"
+    assert "cret" not in shown.replace("credentials", "")
+    assert "AKIAKEY" not in shown

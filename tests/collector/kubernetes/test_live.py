@@ -302,3 +302,17 @@ def test_the_stand_in_runs_as_a_process_of_its_own(tmp_path: Path) -> None:
             assert names(collect(server=url).tables["workloads"]) == ["p00", "p01"]
         finally:
             process.terminate()
+
+
+def test_credentials_in_the_address_are_never_shown() -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = f"http://mary:s3cret@127.0.0.1:{probe.getsockname()[1]}"
+    cluster = Cluster.model_validate({"name": "train-a", "kubernetes": {"server": address}})
+    collector = from_settings(cluster, Path("/"))
+    with pytest.raises(SourceError) as caught:
+        collector.collect(WINDOW)
+    shown = f"{caught.value} {collector.probe()}"
+    assert "127.0.0.1" in shown
+    assert "s3cret" not in shown
+    assert "mary" not in shown

@@ -14,6 +14,7 @@ import stamina
 
 from collector.prometheus import from_settings
 from collector.prometheus.collect import PrometheusCollector
+from collector.prometheus.link import Access
 from collector.prometheus.series import NODE_INFO, POD_PHASE
 from collector.prometheus.server import Server, parse_retention
 from collector.prometheus.source import QueryError
@@ -283,3 +284,15 @@ def test_a_cluster_label_is_asked_for_with_those_that_have_none() -> None:
 def test_retention_is_read_as_prometheus_writes_it(text: str, days: int | None) -> None:
     found = parse_retention(text)
     assert (found.days if found else None) == days
+
+
+def test_credentials_are_never_shown() -> None:
+    access = Access(
+        "http://ann:s3cret@127.0.0.1:1", headers={"Authorization": "s3cret"}, token="s3cret"
+    )
+    assert "s3cret" not in repr(access)
+    source = Server(access)
+    with pytest.raises(SourceError) as caught:
+        source.samples(NODE_INFO, WINDOW)
+    assert "http://127.0.0.1:1/" in str(caught.value)
+    assert "s3cret" not in str(caught.value)
