@@ -110,6 +110,9 @@ def _print_cards(console: Console, section: Section, currency: str | None) -> No
     for row in section.rows:
         for number, line in enumerate(card(row, section, currency)):
             style = _TONES.get(str(row.get("severity")), "bold") if number == 0 else ""
+            if line.verbatim:  # too long a command folds below its own start
+                console.print(Padding(Text(line.text), (0, 0, 0, 2 + line.indent)))
+                continue
             for text in folded(line, console.width - 2):
                 console.print(Padding(Text(text, style=style), (0, 0, 0, 2)))
     if section.short:
