@@ -8,30 +8,37 @@ single row of it counts.
 from __future__ import annotations
 
 import glob
-import gzip
 import hashlib
 import os
-import shutil
-import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from collector.billing.s3 import Bucket, is_s3
+from collector.folders import readable, walk
+from collector.unpack import GZIP, unpack
 from ledger.errors import AccessError, BadInputError, SourceError
 from ledger.text import holds_credentials, without_credentials
 
 DATA_ENDINGS = (".csv", ".csv.gz", ".csv.gzip", ".parquet", ".parq")
 _GLOB = frozenset("*?[")
-_GZIP, _PARQUET = b"\x1f\x8b", b"PAR1"
+_PARQUET = b"PAR1"
+LARGEST = 8 << 30  # bytes of an unpacked file: what a temporary disk can be asked to hold
 
 
 @dataclass(frozen=True)
 class Listing:
-    """What stands at a path: files to read, and files that are no bill (manifests, notes, ...)."""
+    """What stands at a path.
+
+    Args:
+        files: Files to read.
+        ignored: Files that are no bill (manifests, notes, ...).
+        barred: Folders that may not be looked into, and files whose names are no UTF-8.
+    """
 
     files: tuple[str, ...]
-    ignored: tuple[str, ...]
+    ignored: tuple[str, ...] = ()
+    barred: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -70,15 +77,16 @@ def find(path: str) -> Listing:
             f"the bill path {without_credentials(path)} holds credentials",
             "name them in the environment, e.g. AWS_ACCESS_KEY_ID, or use a role",
         )
+    barred: list[str] = []
     if is_s3(path):
-        names, single = Bucket(path).find(path)
+        names, single = Bucket(path).find(path, DATA_ENDINGS)
     elif "://" in path:
         raise BadInputError(f"the bill path {path!r} is neither local nor s3://")
     else:
-        names, single = _find_local(path)
-    if not names:
+        names, single = _find_local(path, barred)
+    if not names and not barred:
         raise SourceError(f"no file of the bill at {path}", "check `path` of the billing block")
-    return Listing(tuple(names), ()) if single else _sorted_out(names)
+    return Listing(tuple(names)) if single else _sorted_out(names, barred)
 
 
 def is_glob(path: str) -> bool:
@@ -86,22 +94,35 @@ def is_glob(path: str) -> bool:
     return not _GLOB.isdisjoint(path)
 
 
-def _find_local(path: str) -> tuple[list[str], bool]:
+def _find_local(path: str, barred: list[str]) -> tuple[list[str], bool]:
+    """The files at a path, and whether it is one file; unreadable folders go to ``barred``."""
     place = Path(path)
     try:
         if place.is_file():
             return [path], True
         if place.is_dir():
-            os.listdir(place)  # `rglob` is silent about a folder that refuses
-            return sorted(str(p) for p in place.rglob("*") if p.is_file()), False
+            os.listdir(place)  # the folder itself: nothing at all could be read
+            return _below(place, barred), False
     except PermissionError as error:
         raise AccessError(f"may not read {path}", str(error.strerror)) from error
-    if is_glob(path):
-        return sorted(p for p in glob.glob(path, recursive=True) if Path(p).is_file()), False
-    return [], False
+    if not is_glob(path):
+        return [], False
+    hits = [Path(hit) for hit in glob.glob(path, recursive=True)]
+    files = {str(hit) for hit in hits if hit.is_file() and hit == readable(hit)}
+    barred += (str(readable(hit)) for hit in hits if hit != readable(hit))
+    for hit in hits:  # Spark and its like write a folder named as a file
+        if hit.name.lower().endswith(DATA_ENDINGS) and hit.is_dir():
+            files.update(_below(hit, barred))
+    return sorted(files), False
 
 
-def _sorted_out(names: Iterable[str]) -> Listing:
+def _below(folder: Path, barred: list[str]) -> list[str]:
+    files, unreadable = walk(folder)
+    barred.extend(map(str, unreadable))
+    return list(map(str, files))
+
+
+def _sorted_out(names: Iterable[str], barred: Iterable[str]) -> Listing:
     def is_data(name: str) -> bool:
         base = name.rsplit("/", 1)[-1].lower()
         return base.endswith(DATA_ENDINGS) and not base.startswith(".")
@@ -110,6 +131,7 @@ def _sorted_out(names: Iterable[str]) -> Listing:
     return Listing(
         tuple(name for name in names if is_data(name)),
         tuple(name for name in names if not is_data(name)),
+        tuple(sorted(set(barred))),
     )
 
 
@@ -121,7 +143,7 @@ def fetch(where: str, folder: Path) -> LocalFile:
         folder: Empty working folder; may be deleted once the file is read.
 
     Raises:
-        BadInputError: The file is empty, or a gzip archive that is cut or damaged.
+        BadInputError: The file is empty, or a gzip archive that is cut, damaged or too large.
         SourceError: It cannot be read.
     """
     path = Path(where)
@@ -133,21 +155,21 @@ def fetch(where: str, folder: Path) -> LocalFile:
             magic = stream.read(4)
         if not magic:
             raise BadInputError(f"{where} is empty (0 bytes)")
-        if magic.startswith(_GZIP):
+        if magic.startswith(GZIP):
             path = _unpack(where, path, folder / "unpacked")
             with path.open("rb") as stream:
                 magic = stream.read(4)
     except PermissionError as error:
         raise AccessError(f"may not read {where}", str(error.strerror)) from error
+    except FileNotFoundError as error:
+        hint = "is its name UTF-8? then it has gone meanwhile" if "\ufffd" in where else None
+        raise SourceError(f"{where} cannot be found", hint) from error
     except OSError as error:
         raise SourceError(f"{where} cannot be read: {error}") from error
     return LocalFile(where, path, magic == _PARQUET)
 
 
 def _unpack(where: str, packed: Path, target: Path) -> Path:
-    try:
-        with gzip.open(packed) as source, target.open("wb") as sink:
-            shutil.copyfileobj(source, sink, 1 << 20)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise BadInputError(f"{where} is a gzip file that is cut or damaged: {error}") from error
+    with target.open("wb") as sink:
+        unpack(packed, sink, LARGEST, where)
     return target

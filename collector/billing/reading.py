@@ -89,7 +89,7 @@ def read_bill(path: str, zone: str, window: Window | None) -> BillRead:
 def _distinct_files(bill: BillRead) -> Iterator[LocalFile]:
     """The files one by one, each in a working folder of its own; a second copy is passed over."""
     seen: dict[str, str] = {}
-    for where in bill.listing.files:
+    for where in (*bill.listing.files, *bill.listing.barred):
         with TemporaryDirectory(prefix="runbill-") as folder:
             try:
                 file = fetch(where, Path(folder))

@@ -41,6 +41,17 @@ def _segments_match(key: list[str], pattern: list[str]) -> bool:
     return bool(key) and fnmatchcase(key[0], pattern[0]) and _segments_match(key[1:], pattern[1:])
 
 
+def _fits(key: str, pattern: str, folders: tuple[str, ...]) -> bool:
+    """Whether a key, or a folder above it with one of the endings, fits a glob."""
+    if matches(key, pattern):
+        return True
+    parts = key.split("/")
+    return any(
+        parts[depth - 1].lower().endswith(folders) and matches("/".join(parts[:depth]), pattern)
+        for depth in range(1, len(parts))
+    )
+
+
 class Bucket:
     """The bucket that an URL names."""
 
@@ -54,8 +65,12 @@ class Bucket:
         # A session of our own: the default one keeps the credentials it saw first.
         return boto3.session.Session().client("s3")
 
-    def find(self, url: str) -> tuple[list[str], bool]:
+    def find(self, url: str, folders: tuple[str, ...] = ()) -> tuple[list[str], bool]:
         """URLs of the objects at a key, below a folder, or matching a glob.
+
+        Args:
+            url: Key, folder or glob.
+            folders: Endings of folders that a glob takes whole, as Spark writes them.
 
         Returns:
             The URLs, and whether the URL names one single object.
@@ -64,7 +79,8 @@ class Bucket:
         literal = wanted[: min((wanted.find(c) for c in "*?[" if c in wanted), default=None)]
         keys = list(self._keys(literal))
         if literal != wanted:
-            return [self._url(key) for key in keys if matches(key, wanted)], False
+            fitting = (key for key in keys if _fits(key, wanted, folders))
+            return [self._url(key) for key in fitting], False
         if wanted in keys and not wanted.endswith("/"):
             return [url], True
         folder = f"{wanted.rstrip('/')}/" if wanted else ""

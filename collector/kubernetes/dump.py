@@ -6,26 +6,27 @@ A dump is a file, or a folder of ``*.json`` and ``*.json.gz`` at any depth. A fi
 
 from __future__ import annotations
 
-import gzip
+import io
 import json
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 
+from collector.folders import walk
 from collector.kubernetes.decode import decode, document
 from collector.kubernetes.kinds import KINDS, NODES, PODS, Kind
 from collector.kubernetes.objects import Document, Object
 from collector.kubernetes.rejects import Rejected, Rejects
 from collector.kubernetes.snapshot import Snapshot, newest
 from collector.source import Probe
+from collector.unpack import GZIP, TooLargeError, unpack
 from ledger.errors import BadInputError, RunbillError, SourceError
 from ledger.facts import Gap
 
 _BY_NAME = {(kind.group, kind.name): kind for kind in KINDS}
-_GZIP = b"\x1f\x8b"
+LARGEST = 2 << 30  # bytes of an unpacked file, held in memory
 NOTE = (
     "a dump carries no time of its own: what runs or stands in it is taken to go on until the "
     "end of the window"
@@ -61,7 +62,7 @@ class DumpReader:
         found = Snapshot(notes=[NOTE])
         lists: dict[Kind, list[Object]] = {}
         readable = 0
-        for file in self._files():
+        for file in self._files(found.rejects):
             content = self._content(file, found.rejects)
             if content is None:
                 continue
@@ -96,14 +97,15 @@ class DumpReader:
             if kind in found.lists or kind in (PODS, NODES)
         ]
 
-    def _files(self) -> list[Path]:
+    def _files(self, rejects: Rejects) -> list[Path]:
         if self.path.is_dir():
-            files = sorted(
-                file
-                for file in self.path.rglob("*")
-                if file.name.endswith((".json", ".json.gz")) and file.is_file()
-            )
-            if not files:
+            every, barred = walk(self.path)
+            for folder in barred:
+                rejects.add(
+                    "unreadable", self._short(folder), "not allowed, or a name that is no UTF-8"
+                )
+            files = [file for file in every if file.name.endswith((".json", ".json.gz"))]
+            if not files and not barred:
                 raise SourceError(
                     f"no .json or .json.gz file in {self.path}",
                     "point `dump` at the folder of the kubectl output",
@@ -113,12 +115,17 @@ class DumpReader:
             raise SourceError(f"no dump at {self.path}", "check `dump` in the settings")
         return [self.path]
 
+    def _short(self, path: Path) -> str:
+        return path.name if path == self.path else path.relative_to(self.path).as_posix()
+
     def _content(self, file: Path, rejects: Rejects) -> _Content | None:
-        where = file.name if file == self.path else str(file.relative_to(self.path))
+        where = self._short(file)
         try:
             content = _parse(_bytes(file))
-        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            rejects.add("truncated", where, str(error))
+        except TooLargeError as error:
+            rejects.add("too_large", where, error.message)
+        except BadInputError as error:
+            rejects.add("truncated", where, error.message)
         except OSError as error:
             rejects.add("unreadable", where, error.strerror or str(error))
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
@@ -131,8 +138,18 @@ class DumpReader:
 
 
 def _bytes(file: Path) -> bytes:
-    data = file.read_bytes()
-    return gzip.decompress(data) if data.startswith(_GZIP) else data
+    """The content of a file, unpacked; it is decoded in memory, so not without a limit.
+
+    Raises:
+        BadInputError: It is a gzip archive that is cut, damaged or too large.
+    """
+    with file.open("rb") as stream:
+        if stream.read(len(GZIP)) != GZIP:
+            stream.seek(0)
+            return stream.read()
+    content = io.BytesIO()
+    unpack(file, content, LARGEST, file.name)
+    return content.getvalue()
 
 
 def _parse(data: bytes) -> _Content:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import polars as pl
 
+from collector.folders import walk
 from collector.prometheus.clean import ABSURD
 from collector.prometheus.series import NODE_INFO, Series
 from collector.prometheus.source import SAMPLES, Reading
@@ -178,14 +179,20 @@ class ParquetExport:
     def _files(self) -> tuple[list[_File], tuple[Quarantine, ...]]:
         """The files that have the form, and those that were put aside; read once."""
         single = self.folder.is_file()
-        found = [self.folder] if single else sorted(self.folder.rglob("*.parquet"))
-        if not found:
+        every, barred = ([self.folder], []) if single else walk(self.folder)
+        found = [path for path in every if single or path.suffix == ".parquet"]
+        if not found and not barred:
             raise SourceError(
                 f"no *.parquet file in {self.folder}",
                 "prometheus.export names a folder with an export of the series",
             )
         good: list[_File] = []
-        bad: list[Quarantine] = []
+        bad = [
+            Quarantine(
+                "unreadable", self._short(folder), 1, "not allowed, or a name that is no UTF-8"
+            )
+            for folder in barred
+        ]
         for path in found:
             try:
                 file = _File(path, pl.read_parquet_schema(path))

@@ -288,3 +288,57 @@ def test_credentials_in_a_path_are_refused_and_not_shown() -> None:
     shown = f"{caught.value} {made.probe()}"
     assert "cret" not in shown.replace("credentials", "")
     assert "AKIAKEY" not in shown
+
+
+def test_an_archive_without_end_is_refused(
+    tmp_path: Path, text: Text, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = text([{"BilledCost": "8"}]).encode()
+    monkeypatch.setattr("collector.billing.files.LARGEST", len(content))
+    (tmp_path / "fits.csv.gz").write_bytes(gzip.compress(content))
+    (tmp_path / "large.csv.gz").write_bytes(gzip.compress(content + b"\n"))
+    facts = bill(tmp_path).collect(DAY)
+    assert total(facts) == 8
+    (gap,) = facts.gaps
+    assert "large.csv.gz unpacks to more than" in gap.detail
+
+
+@pytest.mark.parametrize("pattern", ["*.csv", "*.CSV", "**/*.csv"])
+def test_a_folder_that_is_named_as_a_file_is_read(tmp_path: Path, text: Text, pattern: str) -> None:
+    folder = tmp_path / f"bill{pattern[-4:]}"
+    folder.mkdir()
+    (folder / "part-0.csv").write_text(text([{"BilledCost": "8"}]))
+    (folder / "_SUCCESS").touch()
+    assert total(bill(tmp_path / pattern).collect(DAY)) == 8
+    assert total(bill(folder).collect(DAY)) == 8
+
+
+@pytest.mark.parametrize(
+    "name", ["a bill.csv", "Rechnung für Mai (1).csv", "账单.csv", "a%20#?.csv"]
+)
+def test_names_may_hold_anything(tmp_path: Path, text: Text, name: str) -> None:
+    (tmp_path / name).write_text(text([{"BilledCost": "8"}]))
+    assert total(bill(tmp_path / name).collect(DAY)) == 8
+    assert total(bill(tmp_path).collect(DAY)) == 8
+
+
+def test_a_name_that_is_no_text_is_one_clear_line(tmp_path: Path, text: Text) -> None:
+    with open(os.fsencode(tmp_path) + b"/\xff.csv", "w") as stream:
+        stream.write(text([{"BilledCost": "8"}]))
+    (tmp_path / "good.csv").write_text(text([{"BilledCost": "4"}]))
+    facts = bill(tmp_path).collect(DAY)
+    shown = f"{facts.gaps} {facts.notes} {facts.quarantine}"
+    shown.encode()
+    assert total(facts) == 4
+    (gap,) = facts.gaps
+    assert "\ufffd.csv cannot be found" in gap.detail
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may look everywhere")
+def test_a_folder_that_may_not_be_looked_into_is_a_gap(tmp_path: Path, text: Text) -> None:
+    (tmp_path / "good.csv").write_text(text([{"BilledCost": "4"}]))
+    (tmp_path / "closed").mkdir(mode=0o000)
+    facts = bill(tmp_path).collect(DAY)
+    assert total(facts) == 4
+    (gap,) = facts.gaps
+    assert (gap.reason, "closed" in gap.detail) == ("access_denied", True)

@@ -39,6 +39,17 @@ def test_every_form_of_a_dump(tmp_path: Path) -> None:
     assert names(tmp_path) == ["list", "many-1", "many-2", "single", "typed", "zipped"]
 
 
+def test_an_archive_without_end_is_put_aside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("collector.kubernetes.dump.LARGEST", 1 << 20)
+    (tmp_path / "good.json").write_text(text(pod("a", running("08:30")), node()))
+    (tmp_path / "bomb.json.gz").write_bytes(gzip.compress(b" " * (1 << 20) + b"{}"))
+    facts = collect(dump=str(tmp_path))
+    assert facts.tables["workloads"]["pod"].unique().to_list() == ["a"]
+    assert [(e.reason, e.where) for e in facts.quarantine] == [("too_large", "bomb.json.gz")]
+
+
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
