@@ -154,22 +154,29 @@ class Server:
     def reach(self) -> Window | None:
         """From the oldest to the newest sample of nodes.
 
-        A look every six hours over what the server says it keeps (at most 5 years), then the raw
-        samples around the first and the last hit.
+        A look at the last minutes before every sixth hour of what the server says it keeps (at
+        most 5 years). From the first and the last hit on, whole spans of six hours, as a look may
+        have fallen into a hole; then the raw samples of the outermost ones.
         """
         now = datetime.now(UTC).replace(microsecond=0)
         kept = self._retention()
-        marks = self._marks(now - -(-kept // _MARK) * _MARK, now)
+        oldest = now - -(-kept // _MARK) * _MARK
+        marks = self._marks(oldest, now, "15m") or self._marks(oldest, now, "6h")
         if not marks:
             return None
-        low = self._ends(Window(marks[0] - _MARK, marks[0]))
-        high = self._ends(Window(marks[-1] - timedelta(minutes=15), marks[-1] + _MARK))
+        first, last = marks[0], marks[-1]
+        while first > oldest and self._any(NODE_INFO.metric, "6h", first - _MARK):
+            first -= _MARK
+        while last < now and self._any(NODE_INFO.metric, "6h", last + _MARK):
+            last += _MARK
+        low = self._ends(Window(first - _MARK, first))
+        high = self._ends(Window(last - _MARK, last))
         if low is None or high is None or low.start >= high.end:
             return None
         return Window(low.start.astimezone(UTC), high.end.astimezone(UTC))
 
-    def _marks(self, start: datetime, end: datetime) -> list[datetime]:
-        probe = f"group(last_over_time({NODE_INFO.metric}{self._matcher}[15m]))"
+    def _marks(self, start: datetime, end: datetime, span: str) -> list[datetime]:
+        probe = f"group(last_over_time({NODE_INFO.metric}{self._matcher}[{span}]))"
         with self._link() as link:
             answer = link.query_range(probe, start, end, _MARK.total_seconds())
         times = sorted(time for series in answer.series for time, _ in series.values)

@@ -21,6 +21,7 @@ class Request:
     time: float
     headers: dict[str, str]
     in_url: str
+    form: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,7 @@ def serving(answer: Callable[[Request], Reply]) -> Iterator[Stub]:
                 float(asked.get("time", ["0"])[0]),
                 dict(self.headers.items()),
                 parts.query,
+                {name: values[0] for name, values in asked.items()},
             )
             stub.requests.append(request)
             reply = answer(request)

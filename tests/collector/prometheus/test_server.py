@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import re
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -296,3 +298,51 @@ def test_credentials_are_never_shown() -> None:
         source.samples(NODE_INFO, WINDOW)
     assert "http://127.0.0.1:1/" in str(caught.value)
     assert "s3cret" not in str(caught.value)
+
+
+SPAN = re.compile(r"\[(\d+)([smh])\]")
+SECONDS = {"s": 1, "m": 60, "h": 3600}
+
+
+@pytest.mark.parametrize(
+    ("seen", "ends"),
+    [
+        ([(-50, -30)], (-50, -30)),
+        ([(-7, -6.5), (-5.5, -1)], (-7, -1)),  # a look six hours ago finds nothing
+        ([(-20, -14), (-11, -8)], (-20, -8)),
+        ([(-4, -3)], (-4, -3)),  # nor does any other
+    ],
+)
+def test_reach_does_not_depend_on_where_a_look_falls(
+    seen: list[tuple[float, float]], ends: tuple[float, float]
+) -> None:
+    """``seen`` in hours from now."""
+    now = datetime.now(UTC).timestamp()
+    stamps = [
+        now + 3600 * start + 60 * minute
+        for start, end in seen
+        for minute in range(round((end - start) * 60) + 1)
+    ]
+
+    def within(end: float, query: str) -> list[float]:
+        span = SPAN.search(query)
+        assert span
+        start = end - int(span[1]) * SECONDS[span[2]]
+        return [stamp for stamp in stamps if start < stamp <= end]
+
+    def answer(request: Request) -> Reply:
+        if request.path.endswith("runtimeinfo"):
+            return Reply(body={"status": "success", "data": {"storageRetention": "15d"}})
+        if request.path.endswith("query_range"):
+            start, end, step = (float(request.form[name]) for name in ("start", "end", "step"))
+            marks = [start + step * number for number in range(int((end - start) // step) + 1)]
+            hits = [(mark, "1") for mark in marks if within(mark, request.query)]
+            return matrix(({}, hits)) if hits else matrix()
+        found = [(stamp, "1") for stamp in within(request.time, request.query)]
+        return matrix(({"node": "a"}, found)) if found else matrix()
+
+    with serving(answer) as stub:
+        reach = server(stub.url).reach()
+    assert reach is not None
+    hours = [(at.timestamp() - now) / 3600 for at in (reach.start, reach.end)]
+    assert hours == pytest.approx(ends, abs=0.01)
