@@ -45,10 +45,10 @@ def node_rows(
     Args:
         shares: ``split.node_shares``.
         hours: Node-hours by ``nh``.
-        held: ``nh, who, active, watched``.
+        held: ``nh, who, active, watched, sampled``.
         who: The pods by ``who``.
     """
-    active = held.select("nh", "who", "active", "watched")
+    active = held.select("nh", "who", "active", "watched", "sampled")
     rows = (
         shares.join(hours.select("nh", *_OF_HOUR), on="nh", how="left")
         .join(who.drop("cluster").rename({"labels": "tags"}), on="who", how="left")
@@ -76,7 +76,8 @@ def node_rows(
 def _active_units() -> pl.Expr:
     """Cards by their activity, CPU and memory whole, free capacity nothing, unseen unknown.
 
-    A pod that is held runs no container, so its cards do nothing, whatever telemetry says.
+    A pod that is held runs no container, so its cards do nothing, whatever telemetry says. Activity
+    is the mean over the sampled time of all of its cards, where that is (nearly) all of its time.
     """
     cost = pl.col("units_EffectiveCost")
     watched = pl.max_horizontal("watched", pl.lit(1)).cast(pl.Int128)
@@ -89,7 +90,7 @@ def _active_units() -> pl.Expr:
         .then(cost)
         .when(pod & (pl.col("phase") == "wait"))
         .then(0)
-        .when(pod & (pl.col("watched") > 0))
+        .when(pod & pl.col("sampled"))
         .then(by_activity)
         .otherwise(None)
         .cast(pl.Int128)
@@ -97,19 +98,24 @@ def _active_units() -> pl.Expr:
 
 
 def line_rows(others: pl.DataFrame) -> pl.DataFrame:
-    """Lines that are not split, in the same form; what nobody used was not active."""
+    """Lines that are not split, in the same form.
+
+    What nobody used was not active; whether a machine that met no node worked is not known.
+    """
     nothing = {
         name: pl.String() for name in ("cluster", "node", "namespace", "resource", "uid", "pod")
     }
     start, end = (pl.col(f"ChargePeriod{edge}").dt.timestamp("ms") for edge in ("Start", "End"))
-    unused = pl.col("target") == SHARED
+    nothing_active = (pl.col("target") == SHARED) | (pl.col("units_EffectiveCost") == 0)
+    machine = (pl.col("ServiceCategory") == "Compute").fill_null(value=False)
     return others.with_columns(
         *(pl.lit(None, dtype=dtype).alias(name) for name, dtype in nothing.items()),
         start.alias("start"),
         end.alias("end"),
-        pl.when(unused)
+        pl.when(nothing_active)
         .then(0)
-        .otherwise("units_EffectiveCost")
+        .when(~machine)
+        .then("units_EffectiveCost")
         .cast(pl.Int128)
         .alias("units_active"),
         pl.lit(None, dtype=pl.Int64).alias("card_ms"),
@@ -132,9 +138,12 @@ def assemble(lines: pl.DataFrame, *rows: pl.DataFrame) -> pl.DataFrame:
     shares = pl.concat(rows).sort(
         "line", "start", "resource", "target", "uid", "reason", "phase", nulls_last=True
     )
-    joined = shares.join(lines.select("line", *own), on="line", how="left", maintain_order="left")
+    told = lines.select("line", "ServiceProviderName", *own)
+    joined = shares.join(told, on="line", how="left", maintain_order="left")
     return joined.with_columns(
         dimension(pl.col("phase"), pl.col("x_Dimension")).alias("x_Dimension"),
+        # Who provides the service, not who resells it.
+        pl.coalesce("ServiceProviderName", "ProviderName").alias("ProviderName"),
         *(_time(name).alias(f"ChargePeriod{name.title()}") for name in ("start", "end")),
         *(
             from_units(pl.col(units)).alias(name)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from attribution import gaps, reconcile
+from attribution import gaps, notes, reconcile
 from attribution.costs import assemble, daily, line_rows, node_rows
 from attribution.estimate import estimate
-from attribution.evidence import seen_spans, snapshot_notes, weigh_clusters
+from attribution.evidence import seen_spans, weigh_clusters
 from attribution.facts import DayFacts
 from attribution.identity import name_pods
 from attribution.lives import node_spans, pod_lives, sampled_pod_spans, there_spans
@@ -88,7 +88,8 @@ def attribute_day(facts: DayFacts, settings: Settings) -> DayCosts:
         ]
     )
     every = pl.concat([lines, made_lines.drop("nh").select(lines.columns)])
-    shares = node_shares(hour_parts(every, numbered), hours, held, Rates.of(settings))
+    rates = Rates.of(settings)
+    shares = node_shares(hour_parts(every, numbered), hours, held, rates)
     others = place_lines(lines.join(line_hours, on="line", how="anti"), settings)
     reconcile.check(
         every, pl.concat([shares.select("line", *UNITS), others.select("line", *UNITS)]), UNITS
@@ -99,8 +100,13 @@ def attribute_day(facts: DayFacts, settings: Settings) -> DayCosts:
         *gaps.unmatched(hours, line_hours, compute),
         *gaps.withheld(hours.join(doubtful, on="nh", how="semi")),
     )
-    notes = tuple(snapshot_notes(clusters))
-    return DayCosts(costs, daily(costs), (*found, *made.gaps), gaps.coverage(hours), notes)
+    told = (
+        *notes.snapshots(clusters),
+        *notes.doubts(costs),
+        *notes.built_in_rates(made.by_size, settings),
+        *notes.foreign_riders(shares, every, hours, rates),
+    )
+    return DayCosts(costs, daily(costs), (*found, *made.gaps), gaps.coverage(hours), told)
 
 
 def _splittable(lines: pl.DataFrame) -> pl.DataFrame:

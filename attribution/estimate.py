@@ -26,10 +26,12 @@ class Estimates:
         lines: Columns of ``charges`` and those of ``match.bill_lines`` but ``line``; one row per
             node-hour, with ``nh``.
         gaps: ``unpriced``, with card-hours.
+        by_size: Node-hours that were priced by vCPU and GiB.
     """
 
     lines: pl.DataFrame
     gaps: tuple[Gap, ...]
+    by_size: int
 
 
 def estimate(hours: pl.DataFrame, prices: pl.DataFrame) -> Estimates:
@@ -73,7 +75,8 @@ def estimate(hours: pl.DataFrame, prices: pl.DataFrame) -> Estimates:
         .alias("currency"),
     )
     priced = rated.filter(pl.col("units").is_not_null())
-    return Estimates(_lines(priced), _unpriced(rated.filter(pl.col("units").is_null())))
+    sized = priced.filter(~carded & pl.col("rate_node").is_null()).height
+    return Estimates(_lines(priced), _unpriced(rated.filter(pl.col("units").is_null())), sized)
 
 
 def _words(name: str) -> pl.Expr:
@@ -148,6 +151,7 @@ def _lines(priced: pl.DataFrame) -> pl.DataFrame:
         "ChargeCategory": pl.lit("Usage"),
         "ServiceCategory": pl.lit("Compute"),
         "ProviderName": pl.col("provider"),
+        "ServiceProviderName": pl.col("provider"),
         "RegionId": pl.col("region"),
         "ResourceId": pl.col("provider_id"),
         "ConsumedUnit": pl.lit("Hours"),

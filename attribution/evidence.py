@@ -7,8 +7,6 @@ were left when it was taken; without any pod row nobody looked.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import polars as pl
 
 from attribution.facts import DayFacts
@@ -71,13 +69,3 @@ def seen_spans(up: pl.DataFrame, sampled_pods: pl.DataFrame) -> pl.DataFrame:
     samples = pl.concat([nodes, pods])
     told = up.select("cluster", "start", "end").join(samples, on="cluster", how="anti")
     return union(pl.concat([samples, told]), ["cluster"])
-
-
-def snapshot_notes(clusters: pl.DataFrame) -> Iterator[str]:
-    """A line for each cluster that has no other source than the API, and needs none."""
-    alone = clusters.filter(pl.col("snapshot") & pl.col("blind").is_null())
-    for cluster in alone["cluster"]:
-        yield (
-            f"{cluster}: only a snapshot of the API speaks of it (snapshot_only); pods deleted "
-            "before the snapshot are not seen"
-        )

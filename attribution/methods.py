@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from attribution.ratio import KIB_PER_GIB, worth
+from attribution.ratio import KIB_PER_GIB, divide, worth
 from ledger.money import UNITS
 from ledger.settings import Prices, Settings
 
@@ -32,18 +32,25 @@ _WEIGHTS = {
 """Weight of one card, one millicore and one KiB."""
 
 
+BUILT_IN_CURRENCY = "USD"
+"""Currency of the built-in reference rates."""
+
+
 @dataclass(frozen=True)
 class Rates:
-    """Reference rates in units of 1e-12 per vCPU-hour and GiB-hour."""
+    """Reference rates in units of 1e-12 of a currency per vCPU-hour and GiB-hour."""
 
     vcpu: int
     gib: int
+    currency: str
 
     @classmethod
     def of(cls, settings: Settings) -> Rates:
-        """The rates of the settings, else the built-in reference rates."""
+        """The rates of the settings in their currency, else the built-in reference rates (USD)."""
         prices = settings.prices or Prices()
-        return cls(int(prices.vcpu * UNITS), int(prices.gib * UNITS))
+        own = prices.model_fields_set & {"vcpu", "gib"}
+        currency = settings.currency if own else BUILT_IN_CURRENCY
+        return cls(int(prices.vcpu * UNITS), int(prices.gib * UNITS), currency)
 
 
 def classify(hours: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
@@ -152,13 +159,11 @@ def _weight(pool: int) -> pl.Expr:
 
 def _with_riders(rows: pl.DataFrame, rates: Rates) -> pl.DataFrame:
     """Add ``r_cpu`` and ``r_memory``: what pods without a card pay on a node with cards."""
-
-    def at_rates(cpu: pl.Expr, memory: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
-        return (worth(cpu, pl.lit(rates.vcpu), 1000), worth(memory, pl.lit(rates.gib), KIB_PER_GIB))
-
     paid = pl.col("paid")
-    cpu, memory = at_rates(pl.col("rider_cpu"), pl.col("rider_memory"))
-    node_cpu, node_memory = at_rates(pl.col("cpu_millicores") * paid, pl.col("memory_kib") * paid)
+    cpu, memory = _at_rates(pl.col("rider_cpu"), pl.col("rider_memory"), rates)
+    node_cpu, node_memory = _at_rates(
+        pl.col("cpu_millicores") * paid, pl.col("memory_kib") * paid, rates
+    )
     half = pl.when(pl.col("price") < 0).then(0).otherwise(pl.col("price") // 2)
     rows = rows.with_columns(
         cpu.alias("asked_cpu"),
@@ -172,6 +177,34 @@ def _with_riders(rows: pl.DataFrame, rates: Rates) -> pl.DataFrame:
     return rows.with_columns(
         pl.when(over).then(scaled).otherwise("asked_cpu").alias("r_cpu"),
         pl.when(over).then(pl.col("cap") - scaled).otherwise("asked_memory").alias("r_memory"),
+    )
+
+
+def _at_rates(cpu: pl.Expr, memory: pl.Expr, rates: Rates) -> tuple[pl.Expr, pl.Expr]:
+    """What CPU (millicore·ms) and memory (KiB·ms) are worth on a node, in units of its price.
+
+    The reference rates say so in their own currency only. In another one the node's price itself
+    does, by the weights of ``aws-split``; on a node that does not say its size nothing can.
+    """
+    # Their common divisor goes, and whole multiples are taken apart, to stay inside 128 bits.
+    weights = {pool: weight // 8 for pool, weight in _WEIGHTS["aws-split"].items()}
+    price = pl.col("price").cast(pl.Int128).clip(0)
+    node = pl.sum_horizontal(
+        pl.col(_CAPACITY[pool]).cast(pl.Int128) * weights[pool] for pool in (GPU, CPU, MEMORY)
+    )
+    size = pl.col("cpu_millicores").is_not_null() & pl.col("memory_kib").is_not_null()
+    whole = pl.when(size & (pl.col("paid") > 0)).then(node * pl.col("paid"))
+
+    def part(amount: pl.Expr, pool: int) -> pl.Expr:
+        claim = amount.cast(pl.Int128) * weights[pool]
+        return (price // whole * claim + divide(price % whole * claim, whole)).fill_null(0)
+
+    own = pl.col("currency") == rates.currency
+    return (
+        pl.when(own).then(worth(cpu, pl.lit(rates.vcpu), 1000)).otherwise(part(cpu, CPU)),
+        pl.when(own)
+        .then(worth(memory, pl.lit(rates.gib), KIB_PER_GIB))
+        .otherwise(part(memory, MEMORY)),
     )
 
 

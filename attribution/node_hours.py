@@ -149,7 +149,8 @@ def held_amounts(lives: pl.DataFrame, usage: pl.DataFrame) -> pl.DataFrame:
     Returns:
         ``cluster, node, hour, who, start, end, cpu`` (millicore·ms), ``memory`` (KiB·ms), ``cards``
         (card·ms; each of the three null where a request is not known), ``active`` and ``watched``
-        (activity·1e9·ms and ms, over the pod's cards).
+        (activity·1e9·ms and ms, over the sampled time of the pod's cards), and ``sampled``: whether
+        that is its card·ms but for a tenth, or but for two intervals of each life and card.
     """
     hours = by_hour(
         lives.select(
@@ -171,13 +172,18 @@ def held_amounts(lives: pl.DataFrame, usage: pl.DataFrame) -> pl.DataFrame:
             for name in ("cpu", "memory")
         ),
         pl.col("cards") * pl.col("ms"),
+        (2 * pl.col("cards") * pl.col("step")).alias("edges"),
     )
-    return sums.group_by(*NODE_HOUR, "who").agg(
+    totals = sums.group_by(*NODE_HOUR, "who").agg(
         pl.col("start").min(),
         pl.col("end").max(),
         *(pl.when(pl.col(n).null_count() == 0).then(pl.col(n).sum()) for n in _AMOUNTS),
-        pl.col("active", "watched").sum(),
+        pl.col("active", "watched", "edges").sum(),
     )
+    missing = pl.col("cards") - pl.col("watched")
+    near = missing <= pl.max_horizontal(pl.col("cards") // 10, "edges")
+    sampled = (near & (pl.col("watched") > 0)).fill_null(value=False)
+    return totals.with_columns(sampled.alias("sampled")).drop("edges")
 
 
 def _slots(hours: pl.DataFrame, usage: pl.DataFrame) -> pl.DataFrame:
@@ -192,6 +198,7 @@ def _slots(hours: pl.DataFrame, usage: pl.DataFrame) -> pl.DataFrame:
     )
     overlap = pl.min_horizontal("end", pl.col("slot") + SLOT) - pl.max_horizontal("start", "slot")
     met = met.with_columns(overlap.alias("ms")).filter(pl.col("ms") > 0)
+    watched = pl.min_horizontal("ms", "watched")
 
     def more(meter: str, name: str) -> pl.Expr:
         above = (pl.col("value") - pl.col(name)).clip(0) * pl.col("ms")
@@ -201,8 +208,9 @@ def _slots(hours: pl.DataFrame, usage: pl.DataFrame) -> pl.DataFrame:
     return met.group_by("life").agg(
         more("cpu_usage", "cpu"),
         more("memory_working_set", "memory"),
-        (pl.col("value") * pl.col("ms")).filter(busy).sum().alias("active"),
-        pl.col("ms").filter(busy).sum().alias("watched"),
+        (pl.col("value") * watched).filter(busy).sum().alias("active"),
+        watched.filter(busy).sum().alias("watched"),
+        pl.col("step").filter(busy).max(),
     )
 
 
@@ -216,8 +224,9 @@ def usage_slots(usage: pl.DataFrame, pods: pl.DataFrame) -> pl.DataFrame:
         pods: ``cluster, uid, id``.
 
     Returns:
-        ``id``, ``device`` and ``meter`` (numbers), ``slot`` and ``hour`` (ms), ``value``:
-        millicores, KiB, or activity · 1e9 clamped to 0..1.
+        ``id``, ``device`` and ``meter`` (numbers), ``slot`` and ``hour`` (ms), ``value``
+        (millicores, KiB, or activity · 1e9 clamped to 0..1), ``watched`` (ms of the slot that has
+        samples; all of it where their number is not told) and ``step`` (ms between two of them).
     """
     mean = pl.col("mean")
     number = pl.col("meter").replace_strict(
@@ -234,6 +243,8 @@ def usage_slots(usage: pl.DataFrame, pods: pl.DataFrame) -> pl.DataFrame:
         .round(0, mode="half_to_even")
         .cast(pl.Int64)
     )
+    expected = pl.when(pl.col("expected") > 0).then("expected")
+    share, step = pl.col("samples") / expected, SLOT // expected
     rows = (
         usage.lazy()
         .filter(pl.col("meter").is_in(_METERS) & mean.is_finite() & (mean >= 0))
@@ -241,6 +252,8 @@ def usage_slots(usage: pl.DataFrame, pods: pl.DataFrame) -> pl.DataFrame:
         .select(
             "id",
             "samples",
+            (SLOT * share).fill_null(SLOT).clip(0, SLOT).cast(pl.Int64).alias("watched"),
+            step.fill_null(0).alias("step"),
             number,
             pl.col("slot").dt.timestamp("ms"),
             pl.col("device").cast(pl.Categorical).to_physical(),

@@ -121,7 +121,7 @@ def _attribute_one(
         before = ledger.scan(COSTS_DAILY, window).select(*_CHANGE, "EffectiveCost").collect()
         restated = restatement(day, before, books.daily, old, inputs)
     close = DayClose(
-        day, books.costs.height, books.coverage, books.gaps, _notes(books), inputs, restated
+        day, books.costs.height, books.coverage, books.gaps, books.notes, inputs, restated
     )
     _write(ledger, settings, books, close, version)
     return close
@@ -174,20 +174,6 @@ def _why(old: str, new: str) -> str:
     names = ("settings", "bill", "usage")
     pairs = zip(names, old.split("."), new.split("."), strict=False)
     return ", ".join(name for name, before, now in pairs if before != now) or "version"
-
-
-def _notes(books: DayCosts) -> tuple[str, ...]:
-    notes = [*books.notes]
-    doubted = (pl.col("confidence") == "low") & pl.col("uid").is_not_null()
-    low = books.costs.filter(doubted).select("cluster", "uid").n_unique()
-    if low:
-        notes.append(
-            f"{low} pods with low confidence: seen by one source, or shorter than the "
-            "distance of two samples"
-        )
-    if books.costs.filter(pl.col("x_Basis") == "estimated").height:
-        notes.append("node-hours without a bill line are priced from `prices` and estimated")
-    return tuple(notes)
 
 
 def _write(

@@ -24,7 +24,7 @@ def hour_parts(lines: pl.DataFrame, line_hours: pl.DataFrame) -> pl.DataFrame:
     rows = line_hours.join(
         lines.select("line", pl.col("BillingCurrency").alias("currency"), *UNITS), on="line"
     )
-    parts = split(rows.lazy(), group=["line"], amounts=UNITS, weight="ms", order=["hour"])
+    parts = split(rows.lazy(), group=["line"], amounts=UNITS, weight="ms", order=["hour", "nh"])
     return parts.collect().with_row_index("part").drop("hour", "ms")
 
 

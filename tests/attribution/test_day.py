@@ -12,7 +12,7 @@ import pytest
 from attribution import reconcile
 from attribution.day import DayCosts
 from ledger.errors import RunbillError
-from ledger.settings import Identity, Settings
+from ledger.settings import Identity, Prices, Settings
 
 if TYPE_CHECKING:
     from tests.attribution.conftest import DayBuilder
@@ -160,6 +160,48 @@ def test_active_cost_follows_the_cards_of_the_pod(new_day: type[DayBuilder]) -> 
     }
 
 
+@pytest.mark.parametrize(
+    ("cards", "slots", "samples", "active"),
+    [
+        (2, 4, 15, "6"),
+        (2, 4, 14, "6"),  # a tenth may be missing
+        (2, 4, 10, None),
+        (2, 3, 15, None),
+        (1, 4, 15, None),
+    ],
+)
+def test_activity_of_a_part_of_the_cards_or_the_time_is_not_that_of_all(
+    new_day: type[DayBuilder], cards: int, slots: int, samples: int, active: str | None
+) -> None:
+    day = new_day().node(gpus=2, end=1).line("l").pod("u", end=1, gpus=2)
+    for slot in range(slots):
+        for card in range(cards):
+            told: dict[str, Any] = {"device": str(card), "samples": samples, "expected": 15}
+            day.use("u", "gpu_activity", slot / 4, 0.75, **told)
+    (found,) = day.attribute().costs["ActiveCost"]
+    assert found == (None if active is None else Decimal(active))
+
+
+def test_the_edges_of_a_short_life_may_miss_two_samples(new_day: type[DayBuilder]) -> None:
+    day = new_day().node(gpus=1, end=1).line("l").pod("u", 0, 0.1, gpus=1)
+    day.use("u", "gpu_activity", 0, 0.5, device="0", samples=4, expected=15)
+    (found,) = day.attribute().costs.filter(target="workload")["ActiveCost"]
+    assert found == Decimal("0.4")
+
+
+def test_whether_a_machine_without_a_node_worked_is_not_known(new_day: type[DayBuilder]) -> None:
+    day = new_day().line("vm", "x", ServiceCategory="Compute", Tags='{"experiment":"a"}')
+    day.line("untagged", "y", ServiceCategory="Compute").line("s3", "z", ServiceCategory="Storage")
+    day.line("unused", "plan", ServiceCategory="Compute", CommitmentDiscountStatus="Unused")
+    costs = day.attribute().costs
+    assert dict(costs.select("x_LineId", "ActiveCost").iter_rows()) == {
+        "vm": None,
+        "untagged": None,
+        "s3": Decimal(8),
+        "unused": Decimal(0),
+    }
+
+
 def test_card_seconds_stand_on_one_line(new_day: type[DayBuilder]) -> None:
     day = new_day().node(end=1).pod("u", end=1, gpus=6, labels={"experiment": "a"})
     day.line("small", effective="1").line("big", effective="7").line("credit", effective="-2")
@@ -190,9 +232,41 @@ def test_currencies_are_split_apart(new_day: type[DayBuilder], cost_by: Sums) ->
     assert cost_by(day.attribute().costs, keys) == {
         ("USD", "cpu"): Decimal(4),
         ("USD", "gpu"): Decimal(4),
-        ("CNY", "cpu"): Decimal("14.746688"),
-        ("CNY", "gpu"): Decimal("85.253312"),
+        ("CNY", "cpu"): Decimal(50),
+        ("CNY", "gpu"): Decimal(50),
     }
+
+
+def test_riders_of_another_currency_pay_by_the_weights_of_their_node(
+    new_day: type[DayBuilder], cost_by: Sums
+) -> None:
+    day = new_day().node(end=1).pod("r", end=1, cpu_millicores=4000, memory_bytes=16 * 2**30)
+    books = day.line("m", effective="449.6", BillingCurrency="CNY").attribute()
+    # Of 90 per card, 9 per vCPU and 1 per GiB the node has 4496, the pod 36 and 16.
+    assert cost_by(books.costs, "resource") == {
+        "cpu": Decimal("3.6"),
+        "memory": Decimal("1.6"),
+        "gpu": Decimal("444.4"),
+    }
+    assert any("CNY" in note and "aws-split" in note for note in books.notes)
+    own = Settings(currency="CNY", prices=Prices(vcpu=Decimal(1), gib=Decimal(0)))
+    books = day.attribute(own)
+    assert cost_by(books.costs, "resource")["cpu"] == 4
+    assert not any("aws-split" in note for note in books.notes)
+
+
+def test_the_built_in_rates_are_not_used_in_silence(new_day: type[DayBuilder]) -> None:
+    day = new_day().node(gpus=0, end=1).price("vcpu", "0.031611").price("gib", "0.004237")
+    notes = day.attribute(Settings(prices=Prices(gpu={"H100": Decimal(2)}))).notes
+    assert any("built-in reference rates" in note for note in notes)
+    own = Prices(vcpu=Decimal("0.031611"), gib=Decimal("0.004237"))
+    assert not any("built-in" in note for note in day.attribute(Settings(prices=own)).notes)
+
+
+def test_the_provider_is_who_serves_and_not_who_sells(new_day: type[DayBuilder]) -> None:
+    day = new_day().line("a", "x", ProviderName="Reseller", ServiceProviderName="AWS")
+    day.line("b", "y", ProviderName="Oracle")
+    assert set(day.attribute().costs["ProviderName"]) == {"AWS", "Oracle"}
 
 
 def test_a_price_in_a_small_currency_does_not_overflow(

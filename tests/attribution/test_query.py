@@ -41,7 +41,8 @@ def books(
     day.pod("c", 1, 2, gpus=8, node="n2", labels={"experiment": "a", "owner": "mei"})
     day.use("a", "gpu_activity", 0, 0.5)
     for slot in range(8):
-        day.use("c", "gpu_activity", slot / 4, 0.25)
+        for card in range(8):
+            day.use("c", "gpu_activity", slot / 4, 0.25, device=str(card))
     day.line("s3", "s3", until=24, effective="3", Tags='{"user:team":"x"}')
     day.line("oss", "oss", until=24, effective="7", BillingCurrency="CNY")
     ledger = Ledger.open(str(tmp_path_factory.mktemp("books")), create=True)
