@@ -22,6 +22,7 @@ from tests.collector.prometheus.builders import (
     at,
     collect,
     frame,
+    node,
     small_day,
     write_parquet,
 )
@@ -142,3 +143,20 @@ def test_the_export_says_how_far_it_reaches_and_what_it_holds(tmp_path: Path) ->
 def test_a_cluster_without_a_block_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="train-a"):
         from_settings(Cluster(name="train-a"), tmp_path)
+
+
+def test_one_folder_of_two_clusters_gives_each_its_own(tmp_path: Path) -> None:
+    def of(cluster: str | None, name: str) -> list[Sample]:
+        label = f'{{"cluster":"{cluster}",' if cluster else "{"
+        return [
+            sample._replace(labels=sample.labels.replace("{", label, 1))
+            for sample in node(name, at("0:00"), at("1:00"))
+        ]
+
+    write_parquet([*of("a", "one"), *of("b", "two"), *of(None, "three")], tmp_path / "series")
+    for name, seen in (("a", "one"), ("b", "two")):
+        block = {"export": str(tmp_path / "series"), "cluster_label": "cluster"}
+        cluster = Cluster.model_validate({"name": name, "prometheus": block})
+        facts = from_settings(cluster, tmp_path).collect(WINDOW)
+        assert facts.tables["nodes"]["node"].unique().to_list() == [seen]
+        assert {entry.reason for entry in facts.quarantine} == {"no_cluster"}
