@@ -156,6 +156,21 @@ def test_shared_idle_goes_to_the_holders_of_the_node(books: Ledger) -> None:
     assert shared == {"a": Decimal("44.8"), "b": Decimal("3.2"), "__unattributed__": Decimal(3)}
 
 
+def test_what_is_asked_for_does_not_decide_who_gets_the_last_unit_of_idle(
+    ledger: Ledger, new_day: type[DayBuilder], write_day: Callable[..., None]
+) -> None:
+    day = new_day().node(end=1, gpus=4).line("l", effective="4.000000000003")
+    for name in "abc":
+        day.pod(name, end=1, gpus=1, labels={"experiment": name, "x": name})
+    write_day(ledger, day)
+    attribute(ledger, Settings(), [DAY], version="1")
+    asked: list[dict[str, Any]] = [{"filters": {f"label:k{n}": "*"}} for n in range(12)]
+    asked += [{"tags": {"x": "?"}}, {}]
+    answers = [costs(ask(ledger, idle="share", **fields)) for fields in asked]
+    assert len({tuple(sorted(found.items())) for found in answers}) == 1
+    assert len(set(answers[0].values())) > 1
+
+
 def test_no_grouping_changes_the_total_with_shared_idle(books: Ledger) -> None:
     for by in combinations(("experiment", "node", "resource", "phase", "day"), 2):
         assert ask(books, by=by, idle="share").total == 51
