@@ -161,11 +161,12 @@ def test_what_is_asked_for_does_not_decide_who_gets_the_last_unit_of_idle(
 ) -> None:
     day = new_day().node(end=1, gpus=4).line("l", effective="4.000000000003")
     for name in "abc":
-        day.pod(name, end=1, gpus=1, labels={"experiment": name, "x": name})
+        labels = {f"k{n}": f"{name}{n}" for n in range(12)}
+        day.pod(name, end=1, gpus=1, labels={"experiment": name, **labels})
     write_day(ledger, day)
     attribute(ledger, Settings(), [DAY], version="1")
     asked: list[dict[str, Any]] = [{"filters": {f"label:k{n}": "*"}} for n in range(12)]
-    asked += [{"tags": {"x": "?"}}, {}]
+    asked += [{"tags": {"k1": "??"}}, {}]
     answers = [costs(ask(ledger, idle="share", **fields)) for fields in asked]
     assert len({tuple(sorted(found.items())) for found in answers}) == 1
     assert len(set(answers[0].values())) > 1

@@ -30,6 +30,8 @@ def test_a_renamed_bill_is_paid_once(
     lines = ledger.scan(CHARGES).collect().drop("x_Source")
     ledger.replace(CHARGES, lines, Window.of_day(DAY), "renamed")
     for names, expected in ((["aws", "renamed"], 16), (["renamed"], 8), (["other"], 0)):
-        settings = Settings.model_validate({"billing": [{"name": n, "path": "/x"} for n in names]})
+        settings = Settings.model_validate(
+            {"billing": [{"name": n, "path": f"/{n}"} for n in names]}
+        )
         attribute(ledger, settings, [DAY], version="1")
         assert total(ledger) == expected
