@@ -14,9 +14,9 @@ from cli.streams import emit, progress
 @global_command
 def command(options: Globals, day: str | None, window: str | None) -> None:
     """Give every charge of a window to who caused it, from what was collected."""
+    from cli.documents.stages import attribute_document
     from cli.options import asked_days
-    from cli.pipeline import attribute, due_days
-    from cli.stages import attribute_document
+    from cli.stages.pipeline import attribute, due_days
     from cli.wiring import open_context
 
     days = asked_days(day, window)

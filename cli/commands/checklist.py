@@ -20,9 +20,10 @@ from cli.streams import emit, progress
 @global_command
 def command(options: Globals, day: str | None, window: str | None, fail_on: str | None) -> None:
     """Ask the waste questions of a closed day."""
-    from cli.checks import checklist_document, code_of
+    from cli.documents.checks import checklist_document
     from cli.options import asked_days
-    from cli.pipeline import attributed_days, checklist
+    from cli.stages.codes import code_of
+    from cli.stages.pipeline import attributed_days, checklist
     from cli.wiring import open_context
 
     days = asked_days(day, window)

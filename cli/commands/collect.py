@@ -17,10 +17,10 @@ from cli.streams import emit, note, progress
 @global_command
 def command(options: Globals, source: Sequence[str], day: str | None, window: str | None) -> None:
     """Read the sources of a window into the ledger; SOURCE names or kinds choose some of them."""
-    from cli.collecting import complaints, exit_code
+    from cli.documents.stages import collect_document
     from cli.options import asked_days
-    from cli.pipeline import collect, plan_tasks
-    from cli.stages import collect_document
+    from cli.stages.collecting import complaints, exit_code
+    from cli.stages.pipeline import collect, plan_tasks
     from cli.wiring import open_context
 
     days = asked_days(day, window)

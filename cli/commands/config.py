@@ -18,7 +18,7 @@ def command() -> None:
 @global_command
 def show(options: Globals, origin: bool) -> None:
     """Show the settings in force, secrets masked."""
-    from cli.settings_view import settings_document
+    from cli.documents.settings_view import settings_document
     from cli.wiring import load
 
     emit(options, [settings_document(load(options), origin=origin)])
@@ -28,7 +28,7 @@ def show(options: Globals, origin: bool) -> None:
 @global_command
 def validate(options: Globals) -> None:
     """Check the settings and say which file they came from."""
-    from cli.settings_view import validity_document
+    from cli.documents.settings_view import validity_document
     from cli.wiring import load
 
     emit(options, [validity_document(load(options))])
@@ -37,6 +37,6 @@ def validate(options: Globals) -> None:
 @command.command()
 def schema() -> None:
     """Print the JSON Schema of the settings."""
-    from cli.settings_view import settings_schema
+    from cli.documents.settings_view import settings_schema
 
     click.echo(settings_schema(), nl=False)

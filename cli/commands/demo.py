@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from cli.options import Globals, global_command
+from cli.simulation.worldly import world_options
 from cli.streams import emit, progress
-from cli.worldly import world_options
 
 
 @click.command()
@@ -26,7 +26,7 @@ def command(options: Globals, /, directory: Path, **size: object) -> None:
     Writes runbill.yaml, ledger/ and report.html there (default: ./runbill-demo), and compares the
     result with the truth, which was worked out apart from it.
     """
-    from cli.demonstration import demonstrate
+    from cli.simulation.demonstration import demonstrate
 
     with progress(options) as shown:
         documents, code = demonstrate(directory, size, shown)

@@ -22,7 +22,7 @@ def command(options: Globals, identity: bool, window: str) -> None:
     With --identity it looks into the ledger instead: pods, share of cost and the rule that hit, per
     identity key.
     """
-    from cli import doctor
+    from cli.documents import doctor
     from cli.options import asked_window
     from cli.wiring import load, open_context
 

@@ -52,8 +52,8 @@ def command(
     On a terminal it asks for what it cannot find; elsewhere the options say it. The file is the one
     of --config, else ./runbill.yaml; an existing one is kept unless --force is given.
     """
-    from cli.asking import Wishes, answers_for, init_document
-    from cli.setup import settings_text
+    from cli.setup.answers import settings_text
+    from cli.setup.asking import Wishes, answers_for, init_document
     from cli.streams import write_file
     from ledger.errors import UsageError
 

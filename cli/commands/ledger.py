@@ -18,7 +18,7 @@ def command() -> None:
 @global_command
 def schema(options: Globals, table: str | None) -> None:
     """Print every table, or the columns of TABLE: type, unit and meaning."""
-    from cli.ledger_view import columns_document, tables_document
+    from cli.documents.ledger_view import columns_document, tables_document
 
     emit(options, [columns_document(table) if table else tables_document()])
 
@@ -28,7 +28,7 @@ def schema(options: Globals, table: str | None) -> None:
 @global_command
 def history(options: Globals, window: str | None) -> None:
     """Show how each stage of each day ended: coverage, rows, gaps, quarantine."""
-    from cli.ledger_view import history_document
+    from cli.documents.ledger_view import history_document
     from cli.options import asked_window
     from cli.wiring import open_context
 

@@ -68,7 +68,7 @@ def command(
     runbill query --by provider --cost billed --window lastmonth -o json
     runbill query --by owner --tag team=post-training --filter experiment='grpo-*'
     """
-    from cli.queries import query_documents
+    from cli.documents.queries import query_documents
     from cli.wiring import open_context
 
     context = open_context(options)

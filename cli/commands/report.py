@@ -14,8 +14,8 @@ from cli.streams import emit
 @global_command
 def command(options: Globals, day: str | None, window: str | None) -> None:
     """Report closed days from the ledger, without any network: -o html for a page."""
+    from cli.documents.reporting import report_documents
     from cli.options import asked_window
-    from cli.reporting import report_documents
     from cli.wiring import open_context
 
     context = open_context(options)

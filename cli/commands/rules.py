@@ -17,7 +17,7 @@ def command() -> None:
 @global_command
 def list_rules(options: Globals) -> None:
     """List every rule: code, name and question."""
-    from cli.rules_view import rules_document
+    from cli.documents.rules_view import rules_document
 
     emit(options, [rules_document()])
 
@@ -27,6 +27,6 @@ def list_rules(options: Globals) -> None:
 @global_command
 def explain(options: Globals, code: str) -> None:
     """Explain a rule by its CODE or name: evidence, threshold, price and remedy."""
-    from cli.rules_view import rule_document
+    from cli.documents.rules_view import rule_document
 
     emit(options, [rule_document(code)])

@@ -25,10 +25,10 @@ def command(options: Globals, day: str | None, window: str | None, fail_on: str 
     (on the first run: all that the sources still hold), and works out again every day whose inputs
     changed.
     """
-    from cli.collecting import complaints
+    from cli.documents.reporting import run_documents
     from cli.options import asked_days
-    from cli.pipeline import run
-    from cli.reporting import run_documents
+    from cli.stages.collecting import complaints
+    from cli.stages.pipeline import run
     from cli.wiring import open_context
 
     days = asked_days(day, window)

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from cli.options import Globals, global_command
+from cli.simulation.worldly import world_options
 from cli.streams import emit, note
-from cli.worldly import world_options
 
 
 @click.command()
@@ -27,7 +27,7 @@ def command(
     options: Globals, /, directory: Path, openmetrics: bool, large: bool, **size: object
 ) -> None:
     """Write the input files of a simulated cluster, and its known truth, to DIRECTORY."""
-    from cli.worldly import simulate_into, simulated_document
+    from cli.simulation.worldly import simulate_into, simulated_document
 
     note(options, f"simulating into {directory} …")
     emit(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import date, datetime
 from decimal import Decimal
 
-from cli.document import Document
+from cli.documents.document import Document
 from cli.render.text import scalar
 
 
@@ -26,10 +26,3 @@ def _encode(value: object) -> str:
     if isinstance(value, Decimal | date | datetime):
         return scalar(value)
     raise TypeError(f"{type(value).__name__} has no place in a JSON document")
-
-
-def canonical(data: object) -> str:
-    """JSON text of a ledger cell: sorted keys, no blanks."""
-    return json.dumps(
-        data, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=_encode
-    )

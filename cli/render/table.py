@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from cli.document import Document, Section
+from cli.documents.document import Document, Section
 from cli.render.cards import MORE, card, folded
-from cli.render.text import cell, heading, visible
+from cli.render.grid import grid, label_width
+from cli.render.text import visible
 
 PIPE_WIDTH = 100
 """Columns of running text in a pipe; no name is broken there, and no table folded."""
@@ -45,20 +46,6 @@ def _for_reader(document: Document, verbose: bool) -> Document:
     return replace(
         document, sections=tuple(section for section in document.sections if section.brief)
     )
-
-
-def grid(section: Section, currency: str | None) -> tuple[list[str], list[list[str]]]:
-    """Headings and cells of a table, ready to read."""
-    titles = [heading(column, currency) for column in section.columns]
-    rows = [
-        [cell(row.get(column.key), column) for column in section.columns] for row in section.rows
-    ]
-    return titles, rows
-
-
-def label_width(document: Document) -> int:
-    """Width of the longest label of the headline figures."""
-    return max((len(visible(tile.label)) for tile in document.tiles), default=0)
 
 
 def _plain(document: Document) -> Iterator[str]:

@@ -281,7 +281,7 @@ def test_a_default_run_fills_in_and_reports_what_changed(
     tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first run reads what is held; a later one reads a late bill and says what changed."""
-    monkeypatch.setattr("cli.pipeline.now", lambda: datetime(2026, 11, 4, 6, tzinfo=UTC))
+    monkeypatch.setattr("cli.stages.pipeline.now", lambda: datetime(2026, 11, 4, 6, tzinfo=UTC))
     assert invoke("simulate", "w", "--days", "2", "--end", "2026-11-03").exit_code == 0
     first = invoke("--config", "w/runbill.yaml", "run", "-o", "json")
     assert first.exit_code == 0, first.stderr

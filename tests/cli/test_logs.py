@@ -23,7 +23,7 @@ def retrying(monkeypatch: pytest.MonkeyPatch) -> None:
         if len(calls) == 1:
             raise ConnectionError("no route")
 
-    from cli.rules_view import rules_document
+    from cli.documents.rules_view import rules_document
 
     def document() -> object:
         flaky()
@@ -31,7 +31,7 @@ def retrying(monkeypatch: pytest.MonkeyPatch) -> None:
         logging.getLogger("some.library").info("never shown")
         return rules_document()
 
-    monkeypatch.setattr("cli.rules_view.rules_document", document)
+    monkeypatch.setattr("cli.documents.rules_view.rules_document", document)
 
 
 @pytest.mark.usefixtures("retrying")

@@ -172,7 +172,7 @@ def test_a_fault_of_ours_is_70_without_a_traceback(
     def broken(*_: object) -> None:
         raise ZeroDivisionError("a\nb")
 
-    monkeypatch.setattr("cli.rules_view.rules_document", broken)
+    monkeypatch.setattr("cli.documents.rules_view.rules_document", broken)
     found = invoke("rules", "list")
     assert (found.exit_code, found.stdout) == (70, "")
     assert found.stderr.splitlines()[0] == "error: ZeroDivisionError: a b"
@@ -185,7 +185,7 @@ def test_an_interrupt_is_130(monkeypatch: pytest.MonkeyPatch, invoke: Invoke) ->
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("cli.rules_view.rules_document", interrupted)
+    monkeypatch.setattr("cli.documents.rules_view.rules_document", interrupted)
     found: Result = invoke("rules", "list")
     assert (found.exit_code, found.stdout) == (130, "")
     assert "Traceback" not in found.stderr
@@ -193,9 +193,9 @@ def test_an_interrupt_is_130(monkeypatch: pytest.MonkeyPatch, invoke: Invoke) ->
 
 def test_ctrl_c_ends_the_process_with_130(tmp_path: Path) -> None:
     code = (
-        "import signal, sys, cli.rules_view\nfrom cli.main import main\n"
+        "import signal, sys, cli.documents.rules_view\nfrom cli.main import main\n"
         "def wait():\n    print('ready', flush=True)\n    signal.pause()\n"
-        "cli.rules_view.rules_document = wait\nmain(['rules', 'list'])\n"
+        "cli.documents.rules_view.rules_document = wait\nmain(['rules', 'list'])\n"
     )
     with subprocess.Popen(
         [sys.executable, "-c", code],

@@ -7,9 +7,9 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import cli
+from cli.documents.settings_view import settings_schema
 from cli.main import COMMANDS
 from cli.reference import reference
-from cli.settings_view import settings_schema
 
 DOCS = Path(cli.__path__[0]).parent / "docs"
 

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from cli import closes, exits
-from cli.backfill import Task, spans
-from cli.closes import Earlier
-from cli.guard import Failure, attempt
+from cli import exits
+from cli.stages import closes
+from cli.stages.backfill import Task, spans
+from cli.stages.closes import Earlier
+from cli.stages.guard import Failure, attempt
 from cli.wiring import Context
 from ledger.facts import Facts, Gap
 from ledger.schema import TABLES, Table

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
-from cli.coverage import coverage_of
+from cli.documents.coverage import coverage_of
 from ledger.schema import CLOSES
 from ledger.store import Ledger
 from ledger.window import Window

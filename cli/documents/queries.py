@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import date
 from typing import Any, cast
-
-import polars as pl
 
 from attribution.query import Cost, Query, QueryResult
 from attribution.query import query as ask
 from cli.clock import now
-from cli.coverage import coverage_of, coverage_tile, gaps_section
-from cli.document import Column, Document, Section, Tile, envelope
+from cli.documents.coverage import coverage_of, coverage_tile, gaps_section
+from cli.documents.document import Column, Document, Section, Tile, envelope
 from cli.render.text import money
+from cli.stages.closes import attributed
 from cli.wiring import Context
-from ledger.errors import LedgerError, UsageError
-from ledger.schema import CLOSES
+from ledger.errors import UsageError
 from ledger.settings import source_names
 from ledger.store import Ledger
 from ledger.window import Window, parse_window
@@ -69,19 +66,6 @@ def closed_window(ledger: Ledger) -> Window:
     """
     days = attributed(ledger)
     return Window.of_days(days[0], days[-1])
-
-
-def attributed(ledger: Ledger) -> list[date]:
-    """The days that hold attributed costs, in order.
-
-    Raises:
-        LedgerError: There are none.
-    """
-    closes = ledger.scan(CLOSES).filter(pl.col("stage") == "attribute").select("day").unique()
-    days = sorted(closes.collect()["day"])
-    if not days:
-        raise LedgerError("no day has been attributed yet", "close one: runbill run")
-    return days
 
 
 def query_document(result: QueryResult, coverage: Sequence[dict[str, Any]]) -> Document:

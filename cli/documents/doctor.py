@@ -7,10 +7,10 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from cli import exits
-from cli.blind import blind_spots
-from cli.document import Column, Document, Section, Tile, envelope, plain
-from cli.guard import Failure, attempt
+from cli.documents.blind import blind_spots
+from cli.documents.document import Column, Document, Section, Tile, envelope, plain
 from cli.render.text import percent
+from cli.stages.guard import Failure, attempt
 from cli.wiring import Context, Source, sources
 from ledger.schema import COSTS, IDENTITY_KEYS, WORKLOADS
 from ledger.window import Window

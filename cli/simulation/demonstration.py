@@ -13,13 +13,13 @@ from typing import Any
 from attribution.query import Query
 from attribution.query import query as ask
 from cli import exits
-from cli.document import Cell, Column, Document, Section
-from cli.pipeline import run
+from cli.documents.document import Cell, Column, Document, Section
+from cli.documents.reporting import run_documents
 from cli.render import render
-from cli.reporting import run_documents
+from cli.simulation.worldly import MARK, check_folder, options_of, simulate_into
+from cli.stages.pipeline import run
 from cli.streams import Progress, write_file
 from cli.wiring import Context, context_of
-from cli.worldly import MARK, check_folder, options_of, simulate_into
 from collector.simulate.write import settings_of
 from ledger.load import load_settings
 from ledger.window import Window

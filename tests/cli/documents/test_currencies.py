@@ -15,7 +15,7 @@ from click.testing import Result
 from jsonschema import Draft202012Validator
 
 import cli
-from cli.report import Figures, experiment_rows
+from cli.documents.report import Figures, experiment_rows
 from ledger.window import Window
 
 SCHEMAS = Path(cli.__path__[0]).parent / "docs/schemas"
@@ -43,7 +43,7 @@ def write(folder: Path, *lines: dict[str, str]) -> None:
 @pytest.fixture
 def books(tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A closed day with 10 USD and 20 CNY."""
-    monkeypatch.setattr("cli.pipeline.now", lambda: datetime(2026, 11, 4, 6, tzinfo=UTC))
+    monkeypatch.setattr("cli.stages.pipeline.now", lambda: datetime(2026, 11, 4, 6, tzinfo=UTC))
     write(tmp_path, line("USD", "10"), line("CNY", "20"))
     (tmp_path / "runbill.yaml").write_text("billing: [{name: b, path: bill.csv}]\n")
     documents(invoke, "run")

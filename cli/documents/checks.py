@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from cli import exits
-from cli.document import Cell, Column, Document, Section, Tile
+from cli.documents.document import Cell, Column, Document, Section, Tile
 from cli.render.text import money
 
 if TYPE_CHECKING:
@@ -43,7 +42,6 @@ _FINDINGS = (
     Column("guardrail", "Guardrail"),
 )
 _CURRENCY = Column("currency", "Currency")
-_FAILED = ("access_denied", "throttled", "query_failed", "labels_missing", "stale_data", "error")
 _REASONS = {
     "no_series": "the series that show it are not there",
     "low_coverage": "too few samples in the days that it looks at",
@@ -182,17 +180,3 @@ def _row(finding: Finding) -> dict[str, Cell]:
         "commands": finding.remedy.commands,
         "currency": finding.money.currency,
     }
-
-
-def code_of(found: Checklist, fail_on: str | None) -> int:
-    """3 if a fault or a failed source kept a rule from answering; 1 for findings if asked; else 0.
-
-    Too little history or a node without a series leaves the code alone: days before the first close
-    are no gap, and a hole in the day itself is a gap of its collect stage already.
-    """
-    if any(each.required and each.reason in _FAILED for each in found.outcomes):
-        return exits.GAPS
-    failing = any(
-        finding.active and exits.reaches(finding.severity, fail_on) for finding in found.findings
-    )
-    return exits.FINDINGS if failing else exits.OK

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import click
 
-from cli import probing
-from cli.document import Document, Tile, envelope
+from cli.documents.document import Document, Tile, envelope
 from cli.options import Globals
-from cli.setup import Answers, parse_price, relative
+from cli.setup import probing
+from cli.setup.answers import Answers, parse_price, relative
 from cli.streams import note
 from ledger.errors import UsageError
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from cli.coverage import coverage_tile, gaps_section
-from cli.document import Bars, Cell, Column, Document, Section, Tile, Tone, envelope
+from cli.documents.coverage import coverage_tile, gaps_section
+from cli.documents.document import Bars, Cell, Column, Document, Section, Tile, Tone, envelope
 from cli.render.series import NO_PHASE, SPECIAL, rank
 from cli.render.text import money, percent
 from ledger.schema import IDLE, UNATTRIBUTED

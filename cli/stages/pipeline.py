@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
-from cli import backfill, collecting, exits
-from cli.backfill import Task
-from cli.checks import code_of
+from cli import exits
 from cli.clock import now
-from cli.collecting import Collected
-from cli.guard import Failure
-from cli.queries import attributed
+from cli.stages import backfill, collecting
+from cli.stages.backfill import Task
+from cli.stages.closes import attributed
+from cli.stages.codes import code_of
+from cli.stages.collecting import Collected
+from cli.stages.guard import Failure
 from cli.streams import Progress
 from cli.wiring import Context, Source, chosen, sources
 from ledger.errors import UsageError

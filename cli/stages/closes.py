@@ -1,4 +1,4 @@
-"""The ``closes`` rows of the collect stage: what a day's reading saw, lacked and put aside."""
+"""The ``closes`` table: what a day's reading saw, lacked and put aside, and which days are done."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from cli.digest import digests
-from cli.render.json import canonical
+from cli.stages.digest import digests
 from cli.wiring import Context
+from ledger.errors import LedgerError
 from ledger.facts import Facts
 from ledger.schema import CLOSES
 from ledger.store import Ledger
+from ledger.text import canonical_json
 from ledger.window import Window
 
 if TYPE_CHECKING:
-    from cli.collecting import Collected
+    from cli.stages.collecting import Collected
 
 STAGE = "collect"
 NO_ROWS = "0" * 32
@@ -71,6 +72,19 @@ def earlier(ledger: Ledger, source: str, days: Sequence[date]) -> dict[date, Ear
     }
 
 
+def attributed(ledger: Ledger) -> list[date]:
+    """The days that hold attributed costs, in order.
+
+    Raises:
+        LedgerError: There are none.
+    """
+    closes = ledger.scan(CLOSES).filter(pl.col("stage") == "attribute").select("day").unique()
+    days = sorted(closes.collect()["day"])
+    if not days:
+        raise LedgerError("no day has been attributed yet", "close one: runbill run")
+    return days
+
+
 def write(context: Context, outcome: Collected, before: Mapping[date, Earlier]) -> None:
     """Replace the closes of the source for the days that a reading was about.
 
@@ -114,7 +128,7 @@ def write(context: Context, outcome: Collected, before: Mapping[date, Earlier]) 
 def _gaps(outcome: Collected, day: date) -> dict[str, object]:
     """Status and gaps of a day; that earlier rows stand is said of the days where they do."""
     gaps = [gap for gap in outcome.gaps if gap.reason != STANDS or day in outcome.kept]
-    return {"status": outcome.status, "gaps": canonical([gap.as_dict() for gap in gaps])}
+    return {"status": outcome.status, "gaps": canonical_json([gap.as_dict() for gap in gaps])}
 
 
 def _once(facts: Facts | None, *, first: bool, start: date) -> dict[str, object]:
@@ -126,9 +140,9 @@ def _once(facts: Facts | None, *, first: bool, start: date) -> dict[str, object]
         notes.append(f"what was put aside in this reading is told on its first day, {start}")
     return {
         "quarantined": sum(entry.count for entry in quarantine),
-        "quarantine": canonical([entry.as_dict() for entry in quarantine]),
-        "residue": canonical({key: f"{Decimal(lost):f}" for key, lost in residue.items()}),
-        "notes": canonical(notes),
+        "quarantine": canonical_json([entry.as_dict() for entry in quarantine]),
+        "residue": canonical_json({key: f"{Decimal(lost):f}" for key, lost in residue.items()}),
+        "notes": canonical_json(notes),
     }
 
 

@@ -22,7 +22,7 @@ DAYS = {"2026-11-02", "2026-11-03"}
 @pytest.fixture
 def world(tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The input files of two simulated days, the morning after."""
-    monkeypatch.setattr("cli.pipeline.now", lambda: datetime(2026, 11, 4, 6, tzinfo=UTC))
+    monkeypatch.setattr("cli.stages.pipeline.now", lambda: datetime(2026, 11, 4, 6, tzinfo=UTC))
     done = invoke("simulate", "w", "--days", "2", "--end", "2026-11-03")
     assert done.exit_code == 0, done.stderr
     return tmp_path / "w"

@@ -10,13 +10,13 @@ import polars as pl
 
 from attribution.query import Query, QueryResult
 from attribution.query import query as ask
-from cli.blind import blind_spots
-from cli.checks import findings_section, outcomes_section, savings_tiles
-from cli.coverage import coverage_of
-from cli.document import Document
-from cli.queries import attributed
-from cli.report import Figures, report_document
-from cli.stages import collect_document
+from cli.documents.blind import blind_spots
+from cli.documents.checks import findings_section, outcomes_section, savings_tiles
+from cli.documents.coverage import coverage_of
+from cli.documents.document import Document
+from cli.documents.report import Figures, report_document
+from cli.documents.stages import collect_document
+from cli.stages.closes import attributed
 from cli.wiring import Context
 from ledger.money import from_units, to_units
 from ledger.schema import CLOSES, COSTS_DAILY, IDLE, RESTATEMENTS, SHARED, UNATTRIBUTED
@@ -25,7 +25,7 @@ from ledger.store import Ledger
 from ledger.window import Window
 
 if TYPE_CHECKING:
-    from cli.pipeline import Run
+    from cli.stages.pipeline import Run
     from rules.checklist import Checklist
 
 _SPECIAL = (IDLE, SHARED, UNATTRIBUTED)

@@ -10,7 +10,7 @@ from datetime import date, timedelta
 
 import polars as pl
 
-from cli.guard import Failure, attempt
+from cli.stages.guard import Failure, attempt
 from cli.wiring import PRICES, Source
 from ledger.schema import CLOSES
 from ledger.store import Ledger

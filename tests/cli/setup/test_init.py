@@ -13,7 +13,7 @@ import pytest
 import yaml
 from click.testing import Result
 
-from cli.setup import Answers, settings_text
+from cli.setup.answers import Answers, settings_text
 from ledger.errors import SettingsError
 from ledger.settings import Settings
 
@@ -23,7 +23,7 @@ Invoke = Callable[..., Result]
 @pytest.fixture(autouse=True)
 def no_prometheus_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that happens to run on this machine is not part of the test."""
-    monkeypatch.setattr("cli.probing._LOCAL", ())
+    monkeypatch.setattr("cli.setup.probing._LOCAL", ())
 
 
 @pytest.fixture

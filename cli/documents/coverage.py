@@ -10,9 +10,9 @@ from typing import Any
 
 import polars as pl
 
-from cli.backfill import spans
-from cli.document import Column, Section, Tile, Tone
+from cli.documents.document import Column, Section, Tile, Tone
 from cli.render.text import percent
+from cli.stages.backfill import spans
 from ledger.schema import CLOSES
 from ledger.store import Ledger
 from ledger.window import Window, iso

@@ -17,9 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cli import exits
-from cli.backfill import Task
-from cli.collecting import Collected, collect, exit_code
-from cli.digest import digests
+from cli.stages.backfill import Task
+from cli.stages.collecting import Collected, collect, exit_code
+from cli.stages.digest import digests
 from cli.wiring import Context, Source
 from collector.source import Permissions, Probe
 from ledger.errors import AccessError, BadInputError, SourceError

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.backfill import RETRY_DAYS, Task, due, explicit, priced, spans
+from cli.stages.backfill import RETRY_DAYS, Task, due, explicit, priced, spans
 from cli.wiring import Source
 from collector.source import Collector
 from ledger.schema import CLOSES

@@ -1,0 +1,1 @@
+"""What commands answer: figures of the ledger as documents, before any format."""

@@ -1,0 +1,1 @@
+"""What ``init`` probes, asks and writes."""

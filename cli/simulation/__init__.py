@@ -1,0 +1,1 @@
+"""Simulated clusters: their files, and the demo that closes them."""
