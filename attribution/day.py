@@ -17,7 +17,7 @@ from attribution.match import bill_lines, match_lines, node_ids
 from attribution.methods import Rates, classify
 from attribution.node_hours import NODE_HOUR, held_amounts, node_hours, up_hours
 from attribution.other_lines import place_lines
-from attribution.paying import compute_lines, covered_hours, may_double, paid_time
+from attribution.paying import compute_lines, covered_hours, may_double, named_part, paid_time
 from attribution.phases import add_phase
 from attribution.spans import intersect
 from attribution.split import UNITS, hour_parts, node_shares
@@ -73,21 +73,11 @@ def attribute_day(facts: DayFacts, settings: Settings) -> DayCosts:
     hours = node_hours(facts.nodes, keys, seen, clusters, settings)
     held = held.join(hours.select("nh", *NODE_HOUR), on=list(NODE_HOUR))
     hours = classify(hours, held)
-    compute = compute_lines(paying)
     open_hours = hours.join(covered, on=list(NODE_HOUR), how="anti")
+    compute = compute_lines(paying)
     doubtful = may_double(open_hours, compute.join(line_hours, on="line", how="anti"))
     made = estimate(open_hours.join(doubtful, on="nh", how="anti"), facts.prices)
-    made_lines = made.lines.with_row_index("line", offset=lines.height)
-    numbered = line_hours.join(hours.select("nh", *NODE_HOUR), on=list(NODE_HOUR))
-    numbered = pl.concat(
-        [
-            numbered.select("line", "nh", "hour", "ms"),
-            made_lines.select(
-                "line", "nh", pl.col("start").alias("hour"), pl.col("length").alias("ms")
-            ),
-        ]
-    )
-    every = pl.concat([lines, made_lines.drop("nh").select(lines.columns)])
+    every, numbered = _all_lines(lines, line_hours, hours, made.lines)
     rates = Rates.of(settings)
     shares = node_shares(hour_parts(every, numbered), hours, held, rates)
     others = place_lines(lines.join(line_hours, on="line", how="anti"), settings)
@@ -130,6 +120,19 @@ def _who(lives: pl.DataFrame, settings: Settings) -> tuple[pl.DataFrame, pl.Data
     return named.join(who, on=list(WHO), nulls_equal=True), who
 
 
+def _all_lines(
+    lines: pl.DataFrame, line_hours: pl.DataFrame, hours: pl.DataFrame, made: pl.DataFrame
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The lines of the bill and the estimated ones, and ``line, nh, hour, ms`` of both."""
+    made = made.with_row_index("line", offset=lines.height)
+    numbered = line_hours.join(hours.select("nh", *NODE_HOUR), on=list(NODE_HOUR))
+    estimated = made.select("line", "nh", hour="start", ms="length")
+    return (
+        pl.concat([lines, made.select(lines.columns)]),
+        pl.concat([numbered.select(estimated.columns), estimated]),
+    )
+
+
 def _keys(
     up: pl.DataFrame, lines: pl.DataFrame, line_hours: pl.DataFrame, covered: pl.DataFrame
 ) -> pl.DataFrame:
@@ -143,6 +146,9 @@ def _keys(
         keys.join(up, on=key, how="left")
         .join(paid_time(lines, line_hours), on=key, how="left")
         .join(covered.with_columns(covered=True), on=key, how="left")
-        .with_columns(pl.when("covered").then("paid").otherwise(0).alias("paid"))
-        .drop("covered")
+        .join(named_part(line_hours), on=key, how="left")
+        .with_columns(
+            pl.when("covered").then(pl.coalesce("paid", "part")).otherwise(0).alias("paid")
+        )
+        .drop("covered", "part")
     )

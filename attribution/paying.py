@@ -61,6 +61,21 @@ def paid_time(lines: pl.DataFrame, line_hours: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def named_part(line_hours: pl.DataFrame) -> pl.DataFrame:
+    """Time of an hour that the price covers if no line counts it: the hour, or a name's part of it.
+
+    Args:
+        line_hours: ``match.match_lines``.
+
+    Returns:
+        ``cluster, node, hour, part`` in milliseconds.
+    """
+    mine = pl.col("ms").cast(pl.Int64)
+    part = HOUR * mine // mine.sum().over("line", "hour")
+    parts = line_hours.with_columns(part.alias("part"))
+    return parts.group_by(NODE_HOUR).agg(pl.col("part").max())
+
+
 def _pays() -> pl.Expr:
     """Whether a line is evidence of a price: a credit, a tax or nothing at all is none."""
     above = pl.any_horizontal((pl.col(name) > 0).fill_null(value=False) for name in COST_COLUMNS)

@@ -55,10 +55,13 @@ def test_a_node_that_registered_again_shares_its_line_and_is_not_estimated_on_to
 ) -> None:
     same: dict[str, Any] = {"provider_id": "aws:///us-east-1a/i-n1"}
     day.node("old", 0, 0.25, **same).node("new", 0.25, 1, **same).line("l")
+    day.pod("u", 0, 0.25, gpus=8, labels=A, node="old")
+    day.pod("v", 0.25, 1, gpus=4, labels=A, node="new")
     books = day.attribute()
-    assert cost_by(books.costs, ("node", "x_Basis")) == {
-        ("old", "billed"): Decimal(2),
-        ("new", "billed"): Decimal(6),
+    assert cost_by(books.costs, ("node", "experiment", "x_Basis")) == {
+        ("old", "a", "billed"): Decimal(2),
+        ("new", "a", "billed"): Decimal(3),
+        ("new", "__idle__", "billed"): Decimal(3),
     }
     assert "unmatched_node" not in reasons(books)
 
