@@ -9,11 +9,18 @@ import sys
 import time
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# How long an example takes says nothing where others use the machine too.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 ROOT = Path(__file__).parents[1]
+NOBODY = 65534
 
 
 def missing(reason: str) -> None:
@@ -30,6 +37,27 @@ def shared() -> Path:
     if not folder.is_dir():
         missing(f"no sample data at {folder}; set RUNBILL_SHARED")
     return folder
+
+
+@contextmanager
+def unprivileged(*folders: Path) -> Iterator[None]:
+    """Act as a user whom permissions bind, also where the tests run as root.
+
+    Args:
+        folders: Folders that this user must be able to reach; their parents are opened to pass.
+    """
+    if os.geteuid() != 0:
+        yield
+        return
+    for folder in folders:
+        for parent in folder.parents:
+            if parent.stat().st_mode & 0o055 != 0o055:
+                parent.chmod(parent.stat().st_mode | 0o055)
+    os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
 
 
 def free_port() -> int:

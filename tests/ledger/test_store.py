@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -17,6 +16,7 @@ from ledger.errors import AccessError, ConflictError, LedgerError, SourceError
 from ledger.schema import CLOSES, COSTS, MONEY, PRICES, TABLES, TIME, Column, Table
 from ledger.store import Ledger, _reported
 from ledger.window import Window
+from tests.conftest import unprivileged
 
 FIRST, SECOND = date(2026, 11, 1), date(2026, 11, 2)
 
@@ -258,17 +258,16 @@ def test_a_file_is_no_ledger(tmp_path: Path, create: bool) -> None:
         Ledger.open(str(file), create=create)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 @pytest.mark.parametrize("mode", [0o555, 0o000])
 def test_a_folder_that_refuses_is_an_access_error(tmp_path: Path, mode: int) -> None:
     root = tmp_path / "ledger"
     ledger = Ledger.open(str(root), create=True)
-    ledger.replace(CLOSES, CLOSES.empty(), Window.of_day(FIRST), stage="collect")
+    ledger.replace(CLOSES, CLOSES.empty(), Window.of_day(FIRST), "a", stage="collect")
     folders = [root, *(path for path in root.rglob("*") if path.is_dir())]
     try:
         for folder in reversed(folders):
             folder.chmod(mode)
-        with pytest.raises(AccessError) as caught:
+        with unprivileged(root), pytest.raises(AccessError) as caught:
             Ledger.open(str(root)).replace(PRICES, prices(FIRST, "1"), Window.of_day(FIRST), "a")
         assert "\n" not in str(caught.value)
     finally:
