@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -17,6 +15,7 @@ from ledger.money import from_units, to_units
 from ledger.schema import CLOSES, COSTS, COSTS_DAILY, RESTATEMENTS
 from ledger.settings import Settings, source_names
 from ledger.store import Ledger
+from ledger.text import canonical_json, short_hash
 from ledger.window import Window
 
 STAGE, SOURCE = "attribute", "attribution"
@@ -100,12 +99,12 @@ def _digest_inputs(settings: Settings, sources: Sequence[tuple[str, str | None]]
     cluster = [pair for pair in sources if pair[0].startswith(_CLUSTER_SOURCES)]
     bills = [pair for pair in sources if pair not in cluster]
     return ".".join(
-        (settings.attribution_digest(), _hash(json.dumps(bills)), _hash(json.dumps(cluster)))
+        (
+            settings.attribution_digest(),
+            short_hash(canonical_json(bills)),
+            short_hash(canonical_json(cluster)),
+        )
     )
-
-
-def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _attribute_one(
@@ -198,10 +197,10 @@ def _close_row(settings: Settings, books: DayCosts, close: DayClose, version: st
         "rows": close.rows,
         "quarantined": 0,
         "quarantine": "[]",
-        "gaps": json.dumps([gap.as_dict() for gap in close.gaps]),
-        "notes": json.dumps(list(close.notes)),
+        "gaps": canonical_json([gap.as_dict() for gap in close.gaps]),
+        "notes": canonical_json(list(close.notes)),
         "residue": "{}",
-        "digest": _hash(books.daily.write_csv()),
+        "digest": short_hash(books.daily.write_csv()),
         "inputs": close.inputs,
         "settings_hash": settings.digest(),
         "version": version,

@@ -17,7 +17,7 @@ from ledger.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cli.documents.document import Document
+    from cli.document import Document
 
 
 class Progress(Protocol):

@@ -8,18 +8,18 @@ paths are relative to the file; ``${NAME}`` reads the environment.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import posixpath
 import re
 from collections.abc import Sequence
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from ledger.text import canonical_json, short_hash
 
 
 def _known_zone(name: str) -> str:
@@ -300,14 +300,14 @@ class Settings(Block):
 
     def digest(self) -> str:
         """Hash of all settings but the ledger's place."""
-        return _hash(self.model_dump(mode="json", exclude={"ledger"}))
+        return short_hash(canonical_json(self.model_dump(mode="json", exclude={"ledger"})))
 
     def attribution_digest(self) -> str:
         """Hash of what attributed figures rest on; other settings change none of them."""
         data = self.model_dump(
             mode="json", include={"identity", "roles", "node_pools", "prices", "currency"}
         )
-        return _hash({**data, "sources": sorted(source_names(self))})
+        return short_hash(canonical_json({**data, "sources": sorted(source_names(self))}))
 
 
 PRICES_SOURCE = "prices/settings"
@@ -371,11 +371,6 @@ def _plain(place: str) -> str:
     """A URL or path without what makes no difference."""
     scheme, colon, rest = place.rpartition("://")
     return f"{scheme.lower()}{colon}{posixpath.normpath(rest)}"
-
-
-def _hash(data: dict[str, Any]) -> str:
-    text = json.dumps(data, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def resolve_path(path: str, base: Path) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -18,6 +17,7 @@ from ledger.facts import Gap
 from ledger.schema import CLOSES, COSTS, FINDINGS, OUTCOMES
 from ledger.settings import Settings, named_sources
 from ledger.store import Ledger
+from ledger.text import canonical_json, short_hash
 from ledger.window import Window
 from rules.checklist import Checklist, in_order
 from rules.exceptions import grant, remarks
@@ -256,10 +256,10 @@ def _close(
         "rows": sum(frame.height for frame in frames),
         "quarantined": 0,
         "quarantine": "[]",
-        "gaps": _text(gaps),
-        "notes": _text(list(notes)),
+        "gaps": canonical_json(gaps),
+        "notes": canonical_json(list(notes)),
         "residue": "{}",
-        "digest": _digest("".join(frame.write_json() for frame in frames)),
+        "digest": short_hash("".join(frame.write_json() for frame in frames)),
     }
 
 
@@ -287,17 +287,9 @@ def _inputs(judged: Sequence[_Judged], ledger: Ledger) -> str:
         .sort("day", "stage", "source")
         .collect()
     )
-    return _digest(rows.write_json())
+    return short_hash(rows.write_json())
 
 
 def _closes_frame(close: Mapping[str, Any]) -> pl.DataFrame:
     row = {"stage": STAGE, "source": SOURCE, "data_through": None, **close}
     return pl.DataFrame([row], schema=CLOSES.schema)
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def _text(data: object) -> str:
-    return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
+from ledger.text import canonical_json, short_hash
 
 
 def fingerprint(rule: str, resource: str, evidence: str) -> str:
@@ -12,5 +11,4 @@ def fingerprint(rule: str, resource: str, evidence: str) -> str:
     Returns:
         16 hexadecimal digits.
     """
-    text = json.dumps([rule, resource, evidence], separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return short_hash(canonical_json([rule, resource, evidence]))

@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 
 from ledger.schema import FINDINGS, OUTCOMES
+from ledger.text import canonical_json
 from ledger.window import Window
 from rules.rule import Claim, Evidence, Finding, Granted, Money, Remedy, State
 
@@ -114,10 +115,10 @@ def _finding_row(finding: Finding, day: date) -> dict[str, object]:
         "method": money.method,
         "basis": money.basis,
         "money_reason": money.reason,
-        "evidence": _text([each.as_dict() for each in finding.evidence]),
-        "claims": _text([each.as_dict() for each in finding.claims]),
-        "remedy": _text(finding.remedy.as_dict()),
-        "exception": _text(finding.exception.as_dict()) if finding.exception else None,
+        "evidence": canonical_json([each.as_dict() for each in finding.evidence]),
+        "claims": canonical_json([each.as_dict() for each in finding.claims]),
+        "remedy": canonical_json(finding.remedy.as_dict()),
+        "exception": canonical_json(finding.exception.as_dict()) if finding.exception else None,
         "window_start": finding.window.start,
         "window_end": finding.window.end,
     }
@@ -184,7 +185,3 @@ def _window(start: datetime, end: datetime) -> Window:
 
 def _moment(text: str) -> datetime:
     return datetime.fromisoformat(text).astimezone(UTC)
-
-
-def _text(data: object) -> str:
-    return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

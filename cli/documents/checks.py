@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from cli.documents.document import Cell, Column, Document, Section, Tile
+from cli.document import Cell, Column, Document, Section, Tile
 from cli.render.text import money
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from cli.documents.document import Column, Section, Tile, Tone
+from cli.document import Column, Section, Tile, Tone
 from cli.render.text import percent
 from cli.stages.backfill import spans
 from ledger.schema import CLOSES

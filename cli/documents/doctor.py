@@ -7,8 +7,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from cli import exits
+from cli.document import Column, Document, Section, Tile, envelope, plain
 from cli.documents.blind import blind_spots
-from cli.documents.document import Column, Document, Section, Tile, envelope, plain
 from cli.render.text import percent
 from cli.stages.guard import Failure, attempt
 from cli.wiring import Context, Source, sources

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from difflib import get_close_matches
 
-from cli.documents.document import Column, Document, Section, Tile, envelope, plain
+from cli.document import Column, Document, Section, Tile, envelope, plain
 from ledger.errors import UsageError
 from ledger.schema import CLOSES, TABLES
 from ledger.store import Ledger

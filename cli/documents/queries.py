@@ -8,8 +8,8 @@ from typing import Any, cast
 from attribution.query import Cost, Query, QueryResult
 from attribution.query import query as ask
 from cli.clock import now
+from cli.document import Column, Document, Section, Tile, envelope
 from cli.documents.coverage import coverage_of, coverage_tile, gaps_section
-from cli.documents.document import Column, Document, Section, Tile, envelope
 from cli.render.text import money
 from cli.stages.closes import attributed
 from cli.wiring import Context

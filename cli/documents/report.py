@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from cli.document import Bars, Cell, Column, Document, Section, Tile, Tone, envelope
 from cli.documents.coverage import coverage_tile, gaps_section
-from cli.documents.document import Bars, Cell, Column, Document, Section, Tile, Tone, envelope
 from cli.render.series import NO_PHASE, SPECIAL, rank
 from cli.render.text import money, percent
 from ledger.schema import IDLE, UNATTRIBUTED
@@ -43,7 +43,7 @@ _REASONS = (
 )
 _MEANINGS = {
     "no_rule": "no identity rule names it: runbill doctor --identity",
-    "no_samples": "the cluster was not seen at that time",
+    "no_samples": "the cluster, its pods or their requests were not seen",
     "capacity_unknown": "the node does not say what it holds",
     "unpriced": "no bill line and no price covers it",
 }

@@ -10,10 +10,10 @@ import polars as pl
 
 from attribution.query import Query, QueryResult
 from attribution.query import query as ask
+from cli.document import Document
 from cli.documents.blind import blind_spots
 from cli.documents.checks import findings_section, outcomes_section, savings_tiles
 from cli.documents.coverage import coverage_of
-from cli.documents.document import Document
 from cli.documents.report import Figures, report_document
 from cli.documents.stages import collect_document
 from cli.stages.closes import attributed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cli.documents.document import Column, Document, Section, Tile, envelope, plain
+from cli.document import Column, Document, Section, Tile, envelope, plain
 from rules.registry import RULES, find_rule
 from rules.rule import Rule
 

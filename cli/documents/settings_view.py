@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from cli.documents.document import Column, Document, Section, Tile, envelope
+from cli.document import Column, Document, Section, Tile, envelope
 from cli.render.json import dumps
 
 if TYPE_CHECKING:

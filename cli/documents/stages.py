@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from cli.documents.document import Column, Document, Section, Tile, envelope
+from cli.document import Column, Document, Section, Tile, envelope
 from cli.render.text import scalar
 from cli.stages.collecting import Collected
 from ledger.facts import Gap

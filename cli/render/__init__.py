@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cli.documents.document import Document
+from cli.document import Document
 from ledger.errors import UsageError
 
 

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from cli.documents.document import Cell, Section
+from cli.document import Cell, Section
 from cli.render.series import SPECIAL
 from cli.render.text import DASH, cell, visible
 

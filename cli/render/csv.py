@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Mapping, Sequence
 
-from cli.documents.document import Cell, Column, Document
+from cli.document import Cell, Column, Document
 from cli.render.text import scalar
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cli.documents.document import Document, Section
+from cli.document import Document, Section
 from cli.render.text import cell, heading, visible
 
 

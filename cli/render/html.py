@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from cli.documents.document import Bars, Cell, Document
+from cli.document import Bars, Cell, Document
 from cli.render.series import SERIES
 from cli.render.text import cell, heading, visible
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import date, datetime
 from decimal import Decimal
 
-from cli.documents.document import Document
+from cli.document import Document
 from cli.render.text import scalar
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from cli.documents.document import Document, Section
+from cli.document import Document, Section
 from cli.render.text import cell, heading, visible
 
 LIMIT = 65_000  # forges refuse comments of 65,536 characters

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from cli.documents.document import Document, Section
+from cli.document import Document, Section
 from cli.render.cards import MORE, card, folded
 from cli.render.grid import grid, label_width
 from cli.render.text import visible

@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from cli.documents.document import Bars, Document, Section, Tile
+from cli.document import Bars, Document, Section, Tile
 from cli.render.cards import MORE, card, folded
 from cli.render.grid import grid, label_width
 from cli.render.text import visible

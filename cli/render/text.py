@@ -6,7 +6,7 @@ import unicodedata
 from datetime import date, datetime
 from decimal import ROUND_HALF_EVEN, Decimal
 
-from cli.documents.document import Cell, Column
+from cli.document import Cell, Column
 from ledger.window import iso
 
 CENT = Decimal("0.01")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from cli.documents.document import Document, Tile, envelope
+from cli.document import Document, Tile, envelope
 from cli.options import Globals
 from cli.setup import probing
 from cli.setup.answers import Answers, parse_price, relative

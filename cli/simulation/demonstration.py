@@ -13,7 +13,7 @@ from typing import Any
 from attribution.query import Query
 from attribution.query import query as ask
 from cli import exits
-from cli.documents.document import Cell, Column, Document, Section
+from cli.document import Cell, Column, Document, Section
 from cli.documents.reporting import run_documents
 from cli.render import render
 from cli.simulation.worldly import MARK, check_folder, options_of, simulate_into

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from cli.documents.document import Document, Tile, envelope
+from cli.document import Document, Tile, envelope
 from ledger.errors import UsageError
 
 if TYPE_CHECKING:

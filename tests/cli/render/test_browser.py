@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.documents.document import Bars, Column, Document, Section, Tile, envelope
+from cli.document import Bars, Column, Document, Section, Tile, envelope
 from cli.render import render
 from tests.conftest import missing
 

@@ -11,7 +11,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from cli.documents.document import Bars, Column, Document, Section, Tile, envelope
+from cli.document import Bars, Column, Document, Section, Tile, envelope
 from cli.render import render
 from cli.render.markdown import LIMIT
 from cli.render.table import to_table
