@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from attribution.node_hours import cards_unknown
 from attribution.ratio import HOUR, KIB_PER_GIB, worth
 from ledger.facts import Gap
 from ledger.money import from_units, to_units
@@ -56,6 +57,7 @@ def estimate(hours: pl.DataFrame, prices: pl.DataFrame) -> Estimates:
     for resource in ("node", "gpu", "vcpu", "gib"):
         rated = rated.join(_best(hours, book, resource), on="nh", how="left")
     carded = pl.col("gpus").fill_null(0) > 0
+    unsure = cards_unknown()
     by_size = worth(pl.col("cpu_millicores") * pl.col("up"), pl.col("rate_vcpu"), 1000) + worth(
         pl.col("memory_kib") * pl.col("up"), pl.col("rate_gib"), KIB_PER_GIB
     )
@@ -65,7 +67,8 @@ def estimate(hours: pl.DataFrame, prices: pl.DataFrame) -> Estimates:
         .then(worth(pl.col("up"), pl.col("rate_node"), 1))
         .when(carded)
         .then(by_card)
-        .otherwise(by_size)
+        .when(~unsure)
+        .then(by_size)
         .alias("units"),
         pl.when(pl.col("rate_node").is_not_null())
         .then("currency_node")

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from attribution.node_hours import cards_unknown
 from attribution.ratio import KIB_PER_GIB, divide, worth
 from ledger.money import UNITS
 from ledger.settings import Prices, Settings
@@ -89,7 +90,7 @@ def classify(hours: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
         )
         .with_columns(
             carded.alias("carded"),
-            pl.when((~carded & (pl.col("held_cards") > 0)) | (by_size & no_size))
+            pl.when(cards_unknown() | (~carded & (pl.col("held_cards") > 0)) | (by_size & no_size))
             .then(pl.lit("capacity_unknown"))
             .when(
                 (carded & (pl.col("no_cards") | pl.col("no_rider")))

@@ -130,6 +130,11 @@ def _as_of(hours: pl.DataFrame, nodes: pl.DataFrame, suffix: str) -> pl.DataFram
     ).drop("at", "since")
 
 
+def cards_unknown() -> pl.Expr:
+    """Whether the node has cards of a known model, but nobody knows how many (shared cards)."""
+    return pl.col("gpus").is_null() & pl.col("gpu_model").is_not_null()
+
+
 def _method(settings: Settings) -> pl.Expr:
     chosen = []
     for pool in settings.node_pools:

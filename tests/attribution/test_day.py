@@ -104,6 +104,22 @@ def test_an_unknown_or_ambiguous_price_is_a_gap_with_its_card_hours(
     assert gap.amounts == {"node_hours": 2.0, "gpu_hours": 16.0}
 
 
+def test_cards_of_an_unknown_number_are_not_priced_as_cpu(new_day: type[DayBuilder]) -> None:
+    day = new_day().node(gpus=None, gpu_model="NVIDIA-A100-MIG-1g.5gb", end=2)
+    day.price("vcpu", "0.03").price("gib", "0.004").price("gpu", "2", gpu_model="A100")
+    books = day.pod("u", end=1, cpu_millicores=1000).attribute()
+    assert books.costs.is_empty()
+    assert "unpriced" in reasons(books)
+
+
+def test_cards_of_an_unknown_number_are_not_split_as_cpu(
+    new_day: type[DayBuilder], cost_by: Sums
+) -> None:
+    day = new_day().node(gpus=None, gpu_model="NVIDIA-A100-MIG-1g.5gb", end=1).line("l")
+    day.pod("u", end=1, cpu_millicores=1000)
+    assert cost_by(day.attribute().costs, "reason") == {"capacity_unknown": Decimal(8)}
+
+
 def test_a_cpu_node_is_estimated_by_its_size(new_day: type[DayBuilder], cost_by: Sums) -> None:
     day = new_day().node(gpus=0, cpu_millicores=4000, memory_bytes=16 * 2**30, end=1)
     day.price("vcpu", "0.031611").price("gib", "0.004237").pod("u", node=None)
