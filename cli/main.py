@@ -44,6 +44,10 @@ class ReaderGoneError(Exception):
 class Lazy(click.Group):
     """A group whose commands are modules of ``cli.commands``, imported on use."""
 
+    def get_help_option_names(self, ctx: click.Context) -> list[str]:
+        """``-h`` and ``--help`` in any context: click keeps what the first one named."""
+        return list(HELP["help_option_names"])
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All command names, in the order of the work."""
         return list(COMMANDS)

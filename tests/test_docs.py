@@ -57,10 +57,10 @@ def problem(words: list[str]) -> str | None:
 
 def runbill_problem(words: list[str]) -> str | None:
     """Walk the command tree along the words: each sub-command and each option has to exist."""
-    from cli.main import main
+    from cli.main import HELP, main
 
     command: click.Command = main
-    context = click.Context(main, info_name="runbill")
+    context = click.Context(main, info_name="runbill", help_option_names=HELP["help_option_names"])
     known = options(main, context)
     values: list[str] = []
     waiting = False

@@ -3,12 +3,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import click
 import pytest
 from jsonschema import Draft202012Validator
 
 import cli
 from cli.documents.settings_view import settings_schema
-from cli.main import COMMANDS
+from cli.main import COMMANDS, main
 from cli.reference import reference
 
 DOCS = Path(cli.__path__[0]).parent / "docs"
@@ -16,6 +17,15 @@ DOCS = Path(cli.__path__[0]).parent / "docs"
 
 def test_the_reference_is_the_help() -> None:
     assert (DOCS / "cli.md").read_text() == reference(), "python -m cli.reference > docs/cli.md"
+
+
+def test_the_reference_does_not_depend_on_who_asked_before() -> None:
+    main.__dict__["_help_option"] = None  # as in a fresh process
+    try:
+        main.get_params(click.Context(main))
+        assert "-h, --help" in reference().partition("## runbill init")[0]
+    finally:
+        main.__dict__["_help_option"] = None
 
 
 @pytest.mark.parametrize("name", COMMANDS)
