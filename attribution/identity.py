@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from datetime import date
 
 import polars as pl
 
+from attribution.facts import DayFacts
+from attribution.lives import merged_pods
 from ledger.errors import SettingsError
 from ledger.facts import Gap
 from ledger.schema import IDENTITY_KEYS, IDLE, SHARED, UNATTRIBUTED
@@ -164,20 +167,28 @@ def name_lines(lines: pl.DataFrame, settings: Settings) -> pl.DataFrame:
 def rule_hits(pods: pl.DataFrame, settings: Settings) -> pl.DataFrame:
     """Which rule named each pod, for ``doctor --identity``.
 
+    What a pod was is read as attribution reads it, from all sources merged, so that neither the
+    order of the rows nor what a weaker source says matters. A pod whose labels changed counts by
+    its last.
+
     Args:
-        pods: Rows of ``workloads`` or of ``pod_lives``.
+        pods: Rows of ``workloads``.
         settings: The rules.
 
     Returns:
-        ``cluster, uid, key, rule, value``; rule and value null where none hit.
+        ``cluster, uid, key, rule, value``, sorted; one row per pod and key; rule and value null
+        where none hit.
     """
-    rows = pods.sort("cluster", "uid", "start").unique(
-        ["cluster", "uid"], keep="last", maintain_order=True
-    )
+    pod = ["cluster", "uid"]
+    days = [
+        merged_pods(DayFacts(day, workloads=rows))
+        for (day,), rows in sorted(pods.partition_by("day", as_dict=True).items())
+    ]
+    lives = pl.concat(days or [merged_pods(DayFacts(date.min, workloads=pods))])
+    last = lives.unique(pod, keep="last", maintain_order=True).sort(pod)
     return pl.concat(
-        rows.select(
-            "cluster",
-            "uid",
+        last.select(
+            *pod,
             pl.lit(key).alias("key"),
             hit_rule(getattr(settings.identity, key), pod_rule).alias("rule"),
             first_hit(getattr(settings.identity, key), pod_rule).alias("value"),

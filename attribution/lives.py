@@ -6,6 +6,8 @@ the pod was. All times are milliseconds since the epoch.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import polars as pl
 
 from attribution.facts import DayFacts
@@ -120,6 +122,13 @@ def pod_lives(facts: DayFacts) -> pl.DataFrame:
     alone = told.join(sampled, on=list(POD), how="anti").with_columns(confidence=pl.lit("low"))
     lives = pl.concat([moved, alone.select(spans)])
     return intersect(lives, _attributes(sampled, told), POD).sort(*POD, "start")
+
+
+def merged_pods(facts: DayFacts) -> pl.DataFrame:
+    """``pod_lives``, and the pods of the day that were never bound (``node`` is empty)."""
+    unbound = pl.col("node").is_null().all().over(POD)
+    node = pl.when(unbound).then(pl.lit("")).otherwise("node").alias("node")
+    return pod_lives(replace(facts, workloads=facts.workloads.with_columns(node)))
 
 
 def _ms(name: str) -> pl.Expr:

@@ -79,6 +79,34 @@ def test_rules_are_tried_in_order(new_day: type[DayBuilder]) -> None:
     ]
 
 
+def test_the_rule_that_is_told_is_the_one_that_named_the_cost(new_day: type[DayBuilder]) -> None:
+    """Samples know a pod's sanitised labels, the API its owners' and its own: the API names it."""
+    day = new_day().node().node(interval=60)
+    for uid in "abcdef":
+        day.pod(uid, gpus=1, root_name="sampled", interval=60)
+        day.pod(uid, gpus=1, root_name="sampled", owner_labels='{"experiment":"grpo"}')
+    day.pod("seen", gpus=1, root_name="sampled", interval=60).pod("waits", node=None)
+    day.line("l1")
+    rows = day.frame_of("workloads")
+    told = rule_hits(rows, Settings())
+    for seed in range(8):
+        assert rule_hits(rows.sample(fraction=1, shuffle=True, seed=seed), Settings()).equals(told)
+    hits = told.filter(pl.col("key") == "experiment")
+    assert dict(hits.select("uid", "rule").iter_rows()) == {
+        **dict.fromkeys("abcdef", "owner-label:experiment"),
+        "seen": "workload",
+        "waits": None,
+    }
+    named = day.attribute().costs.filter(pl.col("uid").is_not_null())
+    assert set(named.select("uid", "experiment").iter_rows()) == set(
+        hits.filter(pl.col("uid") != "waits").select("uid", "value").iter_rows()
+    )
+
+
+def test_no_pod_no_rule(new_day: type[DayBuilder]) -> None:
+    assert rule_hits(new_day().frame_of("workloads"), Settings()).is_empty()
+
+
 @pytest.mark.parametrize(
     ("resource", "tags", "expected"),
     [
