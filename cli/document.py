@@ -27,12 +27,15 @@ class Column:
         kind: ``money`` (Decimal in the section's currency), ``number``, ``ratio`` (0 to 1, shown
             as per cent) or ``text``.
         unit: Unit that the CSV header names; money names its currency by itself.
+        known: Key of the share (0 to 1) of the row for which the figure is known: people see it
+            where it is below 1, and the CSV has it beside the figure.
     """
 
     key: str
     title: str
     kind: Kind = "text"
     unit: str | None = None
+    known: str | None = None
 
 
 @dataclass(frozen=True)

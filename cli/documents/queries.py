@@ -74,7 +74,7 @@ def query_document(result: QueryResult, coverage: Sequence[dict[str, Any]]) -> D
     by = request.by
     figures = (
         Column("cost", _TITLES[request.cost], "money"),
-        Column("active_cost", "Of it active", "money"),
+        Column("active_cost", "Of it active", "money", known="active_cost_known_share"),
         Column("gpu_hours", "GPU-hours", "number"),
         Column("basis", "Basis"),
         Column("confidence", "Confidence"),

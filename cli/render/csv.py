@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from cli.document import Cell, Column, Document
+from cli.document import Cell, Column, Document, Section
 from cli.render.text import scalar
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_DIGITS = 6  # of hours and ratios: what follows is noise of binary fractions
 _TRAILER = ("window_start", "window_end", "coverage")
 
 
@@ -25,7 +26,7 @@ def to_csv(documents: Sequence[Document]) -> str:
 
 
 def _header(document: Document) -> list[str]:
-    columns = document.sections[0].columns if document.sections else ()
+    columns = _columns(document.sections[0]) if document.sections else ()
     names = [column_name(column, document.currency) for column in columns]
     return names + [name for name in _trailer(document) if name not in names]
 
@@ -36,6 +37,14 @@ def column_name(column: Column, currency: str | None) -> str:
     return f"{column.key}_{unit}" if unit else column.key
 
 
+def _columns(section: Section) -> Iterator[Column]:
+    """The columns, each with the share of it that is known beside it."""
+    for column in section.columns:
+        yield column
+        if column.known:
+            yield Column(column.known, column.known, "ratio")
+
+
 def _rows(document: Document) -> list[dict[str, str]]:
     if not document.sections:
         return []
@@ -44,7 +53,7 @@ def _rows(document: Document) -> list[dict[str, str]]:
     return [
         {
             column_name(column, document.currency): _cell(row.get(column.key), column)
-            for column in section.columns
+            for column in _columns(section)
         }
         | trailer
         for row in section.rows
@@ -75,7 +84,7 @@ def _trailer(document: Document) -> dict[str, str]:
 def _cell(value: Cell, column: Column) -> str:
     if value is None:
         return ""
-    text = scalar(value)
+    text = scalar(round(value, _DIGITS) if isinstance(value, float) else value)
     if column.kind == "text" and text.startswith(_FORMULA):
         return f"'{text}"
     return text

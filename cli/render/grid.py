@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from cli.document import Document, Section
-from cli.render.text import cell, heading, visible
+from cli.render.text import figure, heading, visible
 
 
 def grid(section: Section, currency: str | None) -> tuple[list[str], list[list[str]]]:
     """Headings and cells of a table, ready to read."""
     titles = [heading(column, currency) for column in section.columns]
-    rows = [
-        [cell(row.get(column.key), column) for column in section.columns] for row in section.rows
-    ]
+    rows = [[figure(row, column) for column in section.columns] for row in section.rows]
     return titles, rows
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from cli.document import Document, Section
-from cli.render.text import cell, heading, visible
+from cli.render.text import figure, heading, visible
 
 LIMIT = 65_000  # forges refuse comments of 65,536 characters
 _SPECIAL = str.maketrans(
@@ -37,7 +37,7 @@ def _lines(document: Document) -> Iterator[str]:
         detail = f" ({escape(tile.detail)})" if tile.detail else ""
         yield f"- **{escape(tile.label)}**: {escape(tile.figure)}{detail}"
     for section in document.sections:
-        yield f"\n### {escape(section.title)}\n"
+        yield "" if section.title == document.title else f"\n### {escape(section.title)}\n"
         yield from _section(section, document.currency)
     for remark in document.remarks:
         yield f"\n{escape(remark)}"
@@ -54,9 +54,7 @@ def _section(section: Section, currency: str | None) -> Iterator[str]:
         + "|",
     ]
     rows = [
-        "| "
-        + " | ".join(escape(cell(row.get(column.key), column)) for column in section.columns)
-        + " |"
+        "| " + " | ".join(escape(figure(row, column)) for column in section.columns) + " |"
         for row in section.rows
     ]
     yield from head

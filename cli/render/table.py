@@ -56,7 +56,8 @@ def _plain(document: Document) -> Iterator[str]:
         yield f"  {visible(tile.label):<{size}}  {visible(tile.figure)}{detail}"
     for section in document.sections:
         yield ""
-        yield visible(section.title)
+        if section.title != document.title:
+            yield visible(section.title)
         yield from (f"  {line}".rstrip() for line in _plain_section(section, document.currency))
         if section.note:
             yield f"  {visible(section.note)}"

@@ -13,7 +13,8 @@ from rich.text import Text
 
 from cli.document import Bars, Document, Section, Tile
 from cli.render.cards import MORE, card, folded
-from cli.render.grid import grid, label_width
+from cli.render.fit import GAP, Fitted, fit, whole
+from cli.render.grid import label_width
 from cli.render.text import visible
 
 _TONES = {
@@ -45,6 +46,7 @@ _SERIES = {
 }
 _BAR = 16
 _WIDE = 115  # a narrower terminal needs its columns for figures
+_ENDLESS = 1000  # no terminal is that wide
 _PARTS = " ▏▎▍▌▋▊▉█"
 
 
@@ -71,13 +73,14 @@ def _print_document(console: Console, document: Document, *, color: bool) -> Non
     console.print(Text(visible(document.title), style="bold"))
     size = label_width(document)
     for tile in document.tiles:
-        console.print(_tile(tile, size))
+        console.print(Padding(_tile(tile, size), (0, 0, 0, 2)))
     for section in document.sections:
         console.print()
-        console.print(Text(visible(section.title), style="bold cyan"))
+        if section.title != document.title:
+            console.print(Text(visible(section.title), style="bold cyan"))
         _print_section(console, section, document.currency, color=color)
         if section.note:
-            console.print(Text(f"  {visible(section.note)}", style="dim"))
+            _print_note(console, visible(section.note))
     if document.remarks:
         console.print()
     for remark in document.remarks:
@@ -86,7 +89,7 @@ def _print_document(console: Console, document: Document, *, color: bool) -> Non
 
 def _tile(tile: Tile, size: int) -> Text:
     return Text.assemble(
-        (f"  {visible(tile.label):<{size}}  ", "dim"),
+        (f"{visible(tile.label):<{size}}  ", "dim"),
         (visible(tile.figure), f"bold {_TILES[tile.tone]}".strip()),
         (f"  {visible(tile.detail)}" if tile.detail else "", "dim"),
     )
@@ -100,10 +103,26 @@ def _print_section(
     elif section.key == "findings":
         _print_cards(console, section, currency)
     else:
-        with_bars = section.bars is not None and _WIDE <= console.width < 1000
-        console.print(_table(section, currency, with_bars=with_bars, color=color))
-        if with_bars and color and section.bars and len(section.bars.series) > 1:
-            console.print(_legend(section.bars))
+        _print_table(console, section, currency, color=color)
+
+
+def _print_table(console: Console, section: Section, currency: str | None, *, color: bool) -> None:
+    if console.width >= _ENDLESS:  # a pipe that wants colour: nothing is left out
+        fitted = whole(section, currency)
+    else:
+        fitted = fit(section, currency, console.width)
+    bars = section.bars if _WIDE <= console.width < _ENDLESS else None
+    if fitted.width + _BAR + GAP > console.width:
+        bars = None
+    console.print(_table(fitted, bars, color=color))
+    if bars and color and len(bars.series) > 1:
+        console.print(_legend(bars))
+    for remark in fitted.remarks:
+        _print_note(console, remark)
+
+
+def _print_note(console: Console, text: str) -> None:
+    console.print(Padding(Text(text, style="dim"), (0, 0, 0, 2)))
 
 
 def _print_cards(console: Console, section: Section, currency: str | None) -> None:
@@ -119,21 +138,25 @@ def _print_cards(console: Console, section: Section, currency: str | None) -> No
         console.print(Text(f"  {MORE}", style="dim"))
 
 
-def _table(section: Section, currency: str | None, *, with_bars: bool, color: bool) -> Table:
+def _table(fitted: Fitted, bars: Bars | None, *, color: bool) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=True, show_edge=False, header_style="dim")
-    titles, rows = grid(section, currency)
-    for number, (title, column) in enumerate(zip(titles, section.columns, strict=True)):
+    columns = zip(fitted.titles, fitted.section.columns, fitted.widths, strict=True)
+    for number, (title, column, width) in enumerate(columns):
         words = column.kind == "text"
         table.add_column(
-            Text(title), overflow="fold", justify="left" if words else "right", no_wrap=not words
+            Text(title),
+            overflow="fold",
+            justify="left" if words else "right",
+            no_wrap=not words,
+            width=width,
         )
-        if number == 0 and with_bars:
-            table.add_column("", no_wrap=True)
-    bars = list(_bars(section.bars, color=color)) if section.bars and with_bars else None
-    for number, cells in enumerate(rows):
-        shown = list(_cells(section, cells))
-        if bars:
-            shown.insert(1, bars[number])
+        if number == 0 and bars:
+            table.add_column("", no_wrap=True, width=_BAR)
+    drawn = list(_bars(bars, color=color)) if bars else None
+    for number, cells in enumerate(fitted.rows):
+        shown = list(_cells(fitted.section, cells))
+        if drawn:
+            shown.insert(1, drawn[number])
         table.add_row(*shown)
     return table
 

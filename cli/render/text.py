@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Mapping
 from datetime import date, datetime
 from decimal import ROUND_HALF_EVEN, Decimal
 
@@ -43,6 +44,15 @@ def cell(value: Cell, column: Column) -> str:
     if column.kind == "number" and isinstance(value, int):
         return f"{value:,}"
     return visible(scalar(value))
+
+
+def figure(row: Mapping[str, Cell], column: Column) -> str:
+    """The cell of a row for people, marked where the figure is known for a part of it only."""
+    text = cell(row.get(column.key), column)
+    known = row.get(column.known) if column.known else None
+    if isinstance(known, int | float | Decimal) and 0 < known < 1:
+        return f"{text} ({percent(float(known))} known)"
+    return text
 
 
 def percent(ratio: float) -> str:
