@@ -27,12 +27,14 @@ from rules.records import Outcome, finding_of, findings_frame, outcome_of, outco
 from rules.registry import RULES
 from rules.rule import Answer, Context, Finding, Rule, RuleTables, Verdict
 
-__all__ = ["Checklist", "read_checklist", "required_sources", "run_checklist"]
+__all__ = ["Checklist", "read_checklist", "required_sources", "run_checklist", "stale_checklists"]
 
 STAGE, SOURCE = "checklist", "rules"
 _ENDED = ("gone",)
 _BLAME = ("access_denied", "throttled", "query_failed", "labels_missing", "stale_data")
 """Gaps of a source that explain missing evidence, the plainest first."""
+
+_Close = tuple[date, str, str, str | None, list[str], str | None]
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ def run_checklist(
     frames = outcomes_frame(outcomes, day), findings_frame(findings, day)
     close = _close(judged, outcomes, frames, notes) | {
         "day": day,
-        "inputs": _inputs(judged, ledger),
+        "inputs": _digest_inputs(_judged_closes(ledger), rules, day),
         "settings_hash": settings.digest(),
         "version": version,
     }
@@ -276,18 +278,53 @@ def _unknown_gaps(unknown: Sequence[Outcome]) -> list[dict[str, Any]]:
     ]
 
 
-def _inputs(judged: Sequence[_Judged], ledger: Ledger) -> str:
-    """Digest of what was judged: the closes of the earlier stages in the window."""
-    start = min(each.window.start for each in judged)
-    end = max(each.window.end for each in judged)
-    rows = (
-        ledger.scan(CLOSES, Window(start, end))
-        .filter(pl.col("stage") != STAGE)
-        .select("day", "stage", "source", "digest")
-        .sort("day", "stage", "source")
-        .collect()
-    )
-    return short_hash(rows.write_json())
+def stale_checklists(
+    ledger: Ledger, settings: Settings, *, rules: Sequence[Rule] = RULES
+) -> list[date]:
+    """Attributed days whose checklist is missing, or was asked of other closes than there are now.
+
+    To ask the first of them again may make later ones stale: what a finding was on earlier days
+    is part of what is judged.
+
+    Args:
+        ledger: The ledger.
+        settings: As ``run_checklist``.
+        rules: The rules that are asked.
+
+    Returns:
+        The days in order.
+    """
+    rows = _judged_closes(ledger)
+    asked = {day: inputs for day, stage, _, _, _, inputs in rows if stage == STAGE}
+    attributed = sorted({day for day, stage, *_ in rows if stage == "attribute"})
+    return [day for day in attributed if asked.get(day) != _digest_inputs(rows, rules, day)]
+
+
+def _judged_closes(ledger: Ledger) -> list[_Close]:
+    """``day, stage, source, digest, status and reasons, inputs`` of closes, in order."""
+    columns = ("day", "stage", "source", "digest", "status", "gaps", "inputs")
+    rows = ledger.scan(CLOSES).select(columns).sort("day", "stage", "source").collect()
+    return [
+        (day, stage, source, digest, _reasons(status, gaps), inputs)
+        for day, stage, source, digest, status, gaps, inputs in rows.iter_rows()
+    ]
+
+
+def _reasons(status: str, gaps: str | None) -> list[str]:
+    """What a close says of missing evidence, as far as a rule can hear of it."""
+    reasons = {gap.get("reason") for gap in json.loads(gaps or "[]")}
+    return [status, *sorted(reasons & set(_BLAME))]
+
+
+def _digest_inputs(rows: Sequence[_Close], rules: Sequence[Rule], day: date) -> str:
+    """Digest of what is judged on a day: closes in the rules' window, and earlier checklists."""
+    start = day - timedelta(days=max(rule.window_days for rule in rules) - 1)
+    seen = [
+        (str(at), stage, source, digest, reasons if stage == "collect" else [])
+        for at, stage, source, digest, reasons, _ in rows
+        if (day - MEMORY <= at < day if stage == STAGE else start <= at <= day)
+    ]
+    return short_hash(canonical_json(seen))
 
 
 def _closes_frame(close: Mapping[str, Any]) -> pl.DataFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
@@ -34,7 +34,8 @@ class Run:
         asked: The days that the report is about.
         collected: How each source went.
         attributed: The days whose costs were worked out (again).
-        checklists: The checklist of each of these days, in order.
+        checklists: The checklist of each of these days, and of those that look back on one of
+            them, in order.
         code: The exit code that all this stands for.
     """
 
@@ -46,7 +47,8 @@ class Run:
 
     def exit_code(self, fail_on: str | None) -> int:
         """The code of the run; 1 if nothing else is wrong and a finding reaches ``fail_on``."""
-        return self.code or (code_of(self.checklists[-1], fail_on) if self.checklists else exits.OK)
+        inside = [found for found in self.checklists if found.day <= max(self.asked)]
+        return self.code or (code_of(inside[-1], fail_on) if inside else exits.OK)
 
 
 def run(context: Context, days: Sequence[date] | None, progress: Progress) -> Run:
@@ -61,11 +63,11 @@ def run(context: Context, days: Sequence[date] | None, progress: Progress) -> Ru
     collected = collect(context, plan, progress)
     changed = due_days(context, days)
     attributed = attribute(context, changed, progress)
-    checklists = checklist(context, changed, progress)
+    checklists = due_checklists(context, changed, progress)
     code = collecting.exit_code(collected, context.loaded.settings.quarantine_limit)
-    code = code or (code_of(checklists[-1], None) if checklists else exits.OK)
     asked = tuple(days) if days else _reported(context, first_run)
-    return Run(asked, tuple(collected), tuple(attributed), tuple(checklists), code)
+    done = Run(asked, tuple(collected), tuple(attributed), tuple(checklists), code)
+    return replace(done, code=done.exit_code(None))
 
 
 def plan_tasks(
@@ -123,15 +125,36 @@ def attribute(context: Context, days: Sequence[date], progress: Progress) -> lis
 
 def checklist(context: Context, days: Sequence[date], progress: Progress) -> list[Checklist]:
     """Ask the rules of each day, in order, as a finding's first sighting looks back."""
-    from rules.engine import run_checklist
-
     found = []
     for number, day in enumerate(sorted(days)):
         progress.step(f"checklist {day}", number, len(days))
-        found.append(
-            run_checklist(context.ledger, context.loaded.settings, day, version=context.version)
-        )
+        found.append(_ask_rules(context, day))
     return found
+
+
+def due_checklists(context: Context, days: Sequence[date], progress: Progress) -> list[Checklist]:
+    """Ask the rules of the days, and of every day whose answer is missing or out of date.
+
+    A rule looks back over days: what changes one of them makes the later ones out of date. Oldest
+    first, as what is found on one day is the history of the next.
+    """
+    from rules.engine import stale_checklists
+
+    found: list[Checklist] = []
+    waiting = set(days)
+    while True:
+        waiting |= set(stale_checklists(context.ledger, context.loaded.settings))
+        waiting -= {done.day for done in found}
+        if not waiting:
+            return found
+        progress.step(f"checklist {min(waiting)}", len(found), len(found) + len(waiting))
+        found.append(_ask_rules(context, min(waiting)))
+
+
+def _ask_rules(context: Context, day: date) -> Checklist:
+    from rules.engine import run_checklist
+
+    return run_checklist(context.ledger, context.loaded.settings, day, version=context.version)
 
 
 def due_days(context: Context, days: Sequence[date] | None) -> list[date]:
