@@ -184,6 +184,7 @@ def _moved_edges(sampled: pl.DataFrame, told: pl.DataFrame, facts: DayFacts) -> 
         running.alias("run"),
         pl.col("end").max().alias("last"),
         pl.col("interval").max().alias("step"),
+        pl.col("finished_at").max().alias("last_seen"),
     )
     times = told.group_by(POD).agg(
         pl.coalesce(pl.col("bound_at").min(), pl.col("start").min()).alias("bound"),
@@ -221,7 +222,8 @@ def _new_edges(edges: pl.DataFrame, facts: DayFacts) -> pl.DataFrame:
     step = pl.col("step")
     bound = pl.col("bound").clip(facts.start, facts.end)
     finished = pl.col("finished").clip(facts.start, facts.end)
-    ends_later = pl.col("finished").is_null() | (pl.col("finished") >= facts.end)
+    ended = pl.coalesce("finished", "last_seen")
+    ends_later = ended.is_null() | (ended >= facts.end)
     edges = edges.with_columns(
         pl.when((pl.col("first") - bound).abs() <= step)
         .then(bound)

@@ -204,7 +204,10 @@ WORKLOADS = Table(
         ),
         "reason": _text("why held: ContainerCreating, ImagePullBackOff, ..."),
         "bound_at": _time("PodScheduled time from the API; may lie outside the day"),
-        "finished_at": _time("finish time from the API; may lie outside the day"),
+        "finished_at": _time(
+            "finish time from the API, or last seen while its cluster still was; may lie outside "
+            "the day"
+        ),
         "owners": _text("owner chain, nearest first: JSON list of {kind, name}"),
         "root_kind": _text("kind of the last known owner"),
         "root_name": _text("name of the last known owner; null = bare pod"),

@@ -79,7 +79,7 @@ class PrometheusCollector:
         window = Window.of_day(day)
         reader = Reader(self.source, Identity(self.cluster, self.cluster_label), window)
         nodes = read_nodes(reader)
-        pods = read_pods(reader)
+        pods = read_pods(reader, None if nodes is None else nodes.seen)
         lives = _no_lives() if pods is None else pods.lives
         usage = read_usage(reader, nodes, lives)
         if reader.failures and len(reader.failures) == reader.asked:

@@ -10,11 +10,12 @@ import polars as pl
 from collector.gaps import about
 from collector.prometheus import series as s
 from collector.prometheus.amounts import AMOUNTS, amounts
-from collector.prometheus.chains import changes, clip, cut, find_runs, fuse, look_up
+from collector.prometheus.chains import changes, clip, cut, find_runs, fuse, look_up, union
 from collector.prometheus.owners import owner_chains
 from collector.prometheus.reader import Reader
 from ledger.facts import Quarantine
 from ledger.schema import WORKLOADS
+from ledger.window import Window
 
 MANY = 2_000_000  # samples of pods; above, series with several samples per pod are read in parts
 _ENDED = ("Succeeded", "Failed")
@@ -39,8 +40,14 @@ class Pods:
     lives: pl.DataFrame
 
 
-def read_pods(reader: Reader) -> Pods | None:
-    """Lives of pods in the reader's window; None if nothing says where pods lived."""
+def read_pods(reader: Reader, seen: pl.DataFrame | None = None) -> Pods | None:
+    """Lives of pods in the reader's window; None if nothing says where pods lived.
+
+    Args:
+        reader: The day.
+        seen: ``start``, ``end``: when any node of the cluster was seen, disjoint and sorted; None =
+            when any pod was.
+    """
     info = reader.read(s.POD_INFO)
     if info is None:
         return None
@@ -73,6 +80,7 @@ def read_pods(reader: Reader) -> Pods | None:
     alive = fuse(alive, "uid", ["node", "state", "reason", "labels", *AMOUNTS])
     known = names.join(owner_chains(reader, frame, names), on="uid", how="left")
     known = known.join(_times(reader, names), on="uid", how="left")
+    known = _with_ends(known, runs, union(runs) if seen is None else seen, reader.window)
     lives = alive.select("uid", "node", "start", "end").join(names, on="uid", how="left")
     inside = clip(alive, reader.window).join(known, on="uid", how="left")
     reader.gaps.extend(
@@ -189,6 +197,30 @@ def _times(reader: Reader, names: pl.DataFrame) -> pl.DataFrame:
         )
         known = known.join(read, on="uid", how="left")
     return known
+
+
+def _with_ends(
+    known: pl.DataFrame, runs: pl.DataFrame, seen: pl.DataFrame, window: Window
+) -> pl.DataFrame:
+    """Fill ``finished_at`` of pods that were last seen before the window's end.
+
+    A pod has ended there if its cluster was seen for at least one interval more without it.
+    """
+    last = runs.group_by("uid").agg(pl.col("end").max(), pl.col("interval").last())
+    ended = (
+        last.filter(pl.col("end") < window.end)
+        .sort("end", "uid")
+        .join_asof(
+            seen.select("start", pl.col("end").alias("until")).sort("start"),
+            left_on="end",
+            right_on="start",
+        )
+        .filter(pl.col("until") >= pl.col("end") + pl.col("interval"))
+        .select("uid", last_seen="end")
+    )
+    return known.join(ended, on="uid", how="left").with_columns(
+        finished_at=pl.coalesce("finished_at", "last_seen")
+    )
 
 
 def _workloads(rows: pl.DataFrame) -> pl.DataFrame:

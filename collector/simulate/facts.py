@@ -127,7 +127,7 @@ def _workloads(world: World, day: tuple[int, int]) -> Iterator[_Row]:
             continue
         told = _told(world, pod) | {"source": api} if pod.in_api else None
         seen = (
-            _seen(world, pod) | {"source": sampled}
+            _seen(world, pod) | {"source": sampled, "finished_at": _last_seen(world, pod, day[1])}
             if pod.finished // step * step >= pod.bound
             else None
         )
@@ -173,6 +173,16 @@ def _seen(world: World, pod: Pod) -> _Row:
         "root_name": known[-1].name if known else None,
         "interval_seconds": float(world.options.interval),
     }
+
+
+def _last_seen(world: World, pod: Pod, day_end: int) -> int | None:
+    """The last sample of a pod, if before the day's end and the cluster was sampled after it."""
+    last = max((end for _, end in visible(world, pod.bound, pod.finished)), default=None)
+    if last is None or last >= day_end:
+        return None
+    spans = visible(world, world.options.start_ms, world.options.end_ms)
+    goes_on = any(start <= last and last + world.options.step <= end for start, end in spans)
+    return last if goes_on else None
 
 
 def _common(world: World, pod: Pod) -> _Row:

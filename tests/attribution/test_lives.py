@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 
 HOUR = 3_600_000
 MINUTE = 1 / 60
+
+
+def at_hour(hours: float) -> datetime:
+    return datetime(2026, 11, 30, tzinfo=UTC) + timedelta(milliseconds=round(hours * HOUR))
 
 
 def seen_lives(facts: DayFacts) -> pl.DataFrame:
@@ -90,6 +95,20 @@ def test_a_chain_up_to_the_last_interval_reaches_the_end_of_the_day(day: DayBuil
     assert [(uid, end) for uid, _, _, end, _ in lives(day)] == [
         ("off", round(24 - MINUTE, 6)),
         ("on", 24),
+    ]
+
+
+def test_a_pod_that_the_cluster_outlived_ends_at_its_last_sample(day: DayBuilder) -> None:
+    last = at_hour(24 - MINUTE)
+    day.pod("gone", 20, 24 - MINUTE, interval=60, finished_at=last)
+    # The API was asked while the pod still ran; or it knows a later end than the last sample.
+    day.pod("told", 20, 24 - MINUTE, interval=60, finished_at=last).pod("told", 20, 22)
+    day.pod("late", 20, 24 - MINUTE, interval=60, finished_at=last)
+    day.pod("late", 20, 24, finished_at=at_hour(24.005))
+    assert [(uid, end) for uid, _, _, end, _ in lives(day)] == [
+        ("gone", round(24 - MINUTE, 6)),
+        ("late", 24),
+        ("told", round(24 - MINUTE, 6)),
     ]
 
 

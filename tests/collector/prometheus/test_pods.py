@@ -323,6 +323,31 @@ def test_bind_and_finish_times_are_read_where_they_are_exported() -> None:
     assert (row["bound_at"], row["finished_at"]) == (at("9:59:20"), at("11:00:20"))
 
 
+@pytest.mark.parametrize(
+    ("last", "node_last", "finished"),
+    [
+        ("23:59", "24:10", "23:59"),  # the cluster outlived it
+        ("23:59", "24:00", "23:59"),
+        ("23:59", "23:59", None),  # nobody looked afterwards
+        ("11:00", "11:00", None),
+        ("11:00", "24:00", "11:00"),
+        ("24:05", "24:10", None),  # it outlived the day
+    ],
+)
+def test_a_pod_that_the_cluster_outlived_has_finished(
+    last: str, node_last: str, finished: str | None
+) -> None:
+    samples = [*node("gpu-0", at("0:00"), at(node_last)), *pod("u1", at("10:00"), at(last))]
+    row = collect(samples).tables["workloads"].row(0, named=True)
+    assert row["finished_at"] == (at(finished) if finished else None)
+
+
+def test_a_pod_that_was_last_seen_before_a_hole_may_live_on() -> None:
+    nodes = [*node("gpu-0", at("0:00"), at("11:00")), *node("gpu-0", at("13:00"), at("24:00"))]
+    frame = collect([*nodes, *pod("u1", at("10:00"), at("11:00"))]).tables["workloads"]
+    assert frame["finished_at"].to_list() == [None]
+
+
 def test_series_without_a_uid_are_joined_by_a_name_that_is_unique() -> None:
     def strip(sample: Sample) -> Sample:
         labels = json.loads(sample.labels)

@@ -91,9 +91,10 @@ def test_pods_are_seen_as_they_lived(
         "cpu_millicores",
         "memory_bytes",
         "gpus",
+        "finished_at",
     ]
     if source == "api":
-        columns += ["owner_labels", "bound_at", "finished_at"]
+        columns += ["owner_labels", "bound_at"]
     rows = expected["workloads"].filter(pl.col("source").str.starts_with(prefix)).select(columns)
     given = collected[source].tables["workloads"].select(columns)
     assert given.sort(columns).to_dicts() == rows.sort(columns).to_dicts()
