@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 import shutil
 import subprocess
 import threading
@@ -138,3 +140,28 @@ def test_the_page_fetches_and_runs_nothing(chromium: str, trap: Trap, tmp_path: 
     assert console == []
     assert "&lt;script&gt;boom()&lt;/script&gt;" in dom
     assert dom.count("<script") == 0
+
+
+MEASURE = """<!doctype html><body><iframe srcdoc="{page}"
+ style="width:{width}px;height:900px;border:0">
+</iframe><script>onload = () => {{
+  const page = document.querySelector("iframe").contentDocument;
+  const cells = [...page.querySelectorAll("td span")].filter(cell => cell.textContent.length > 60);
+  const narrowest = Math.min(...cells.map(cell => cell.getBoundingClientRect().width));
+  document.title = `measured ${{page.documentElement.scrollWidth}} ${{narrowest}}`;
+}}</script>"""
+
+
+@pytest.mark.parametrize("width", [400, 700, 1280])
+def test_running_text_keeps_its_width_and_the_page_does_not_scroll_sideways(
+    chromium: str, tmp_path: Path, width: int
+) -> None:
+    keys = ("source", "status", "ratio", "days", "what", "detail")
+    row = dict.fromkeys(keys, "kubernetes/train-a") | {"detail": "a dump carries no time " * 6}
+    section = Section("gaps", "Gaps", tuple(Column(key, key.title()) for key in keys), (row,))
+    shown = render([Document("report", "t", envelope("report"), (), (section,))], "html")
+    dom, _ = load(chromium, MEASURE.format(page=html.escape(shown), width=width), tmp_path)
+    found = re.search(r"<title>measured (\d+) ([\d.]+)</title>", dom)
+    assert found, dom[-500:]
+    assert int(found[1]) <= width
+    assert float(found[2]) > 150  # a few words a line, not a letter
