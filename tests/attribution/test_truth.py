@@ -71,6 +71,19 @@ def test_every_experiment_phase_and_node_equals_the_truth(seed: int) -> None:
             assert sum(abs(wrong[key]) for key in wrong if key.target == target) <= error
 
 
+def test_a_pod_that_ended_one_scrape_before_midnight_ended_there() -> None:
+    """Known to samples alone, which go on after it."""
+    end, zone = date(2026, 11, 5), "America/New_York"
+    world = simulate(WorldOptions(seed=7, days=16, nodes=4, end=end, timezone=zone))
+    day = date(2026, 10, 21)
+    midnight = int(datetime(2026, 10, 22, tzinfo=UTC).timestamp()) * 1000
+    last = [pod for pod in world.pods if pod.finished == midnight - world.options.step]
+    assert any(not pod.in_api for pod in last)
+    truth = work_out(world)
+    wrong = differences(world, truth, day)
+    assert {key for key in wrong if key.target not in truth.errors} == set()
+
+
 def test_what_lies_between_two_scrapes_is_marked() -> None:
     world = simulate(WorldOptions(days=3, end=END))
     short = {pod.uid for pod in world.pods if pod.finished - pod.bound < world.options.step}
