@@ -12,7 +12,7 @@ from typing import Literal
 
 SCHEMA_VERSION = "1"
 
-Cell = object  # str, Decimal, int, float, bool, date, datetime or None
+Cell = object  # str, Decimal, int, float, bool, date, datetime, tuple of str (lines) or None
 Kind = Literal["text", "money", "number", "ratio"]
 Tone = Literal["good", "bad", "warn", "plain"]
 

@@ -9,9 +9,10 @@ from cli.document import Cell, Column, Document, Section, Tile
 from cli.render.text import money
 
 if TYPE_CHECKING:
+    from ledger.window import Window
     from rules.checklist import Checklist
     from rules.records import Outcome
-    from rules.rule import Finding
+    from rules.rule import Evidence, Finding
 
 _OUTCOMES = (
     Column("rule", "Rule"),
@@ -33,11 +34,14 @@ _FINDINGS = (
     Column("owner", "Owner"),
     Column("experiment", "Experiment"),
     Column("spent", "Spent", "money"),
+    Column("spent_in", "Spent in"),
     Column("saving_per_month", "Saves per month", "money"),
     Column("basis", "Basis"),
     Column("confidence", "Confidence"),
     Column("status", "Status"),
     Column("first_seen", "First seen"),
+    Column("evidence", "Evidence"),
+    Column("method", "How the money was worked out"),
     Column("remedy", "Remedy"),
     Column("guardrail", "Guardrail"),
 )
@@ -161,6 +165,22 @@ def _why(reason: str | None) -> str | None:
     return f"{reason}: {_REASONS[reason]}" if reason in _REASONS else reason
 
 
+def evidence_line(evidence: Evidence) -> str:
+    """A figure that a finding rests on, in a line: its threshold, samples, window and source."""
+    value = "unknown" if evidence.value is None else evidence.value
+    threshold = f" (threshold {evidence.threshold})" if evidence.threshold is not None else ""
+    parts = [f"{evidence.metric}: {value}{threshold}"]
+    if evidence.samples is not None:
+        whole = f" of {evidence.expected}" if evidence.expected is not None else ""
+        parts.append(f"{evidence.samples}{whole} samples")
+    return "; ".join([*parts, _span(evidence.window), evidence.source])
+
+
+def _span(window: Window) -> str:
+    """A half-open window, by its days where it holds whole ones."""
+    return f"{window.start:%Y-%m-%d}..{window.end:%Y-%m-%d}" if window.whole_days else str(window)
+
+
 def _row(finding: Finding) -> dict[str, Cell]:
     return {
         "rule": finding.rule,
@@ -170,6 +190,9 @@ def _row(finding: Finding) -> dict[str, Cell]:
         "owner": finding.owner,
         "experiment": finding.experiment,
         "spent": finding.money.spent,
+        "spent_in": _span(finding.window),
+        "evidence": tuple(map(evidence_line, finding.evidence)),
+        "method": finding.money.method,
         "saving_per_month": finding.saving_per_month,
         "basis": finding.money.basis,
         "confidence": finding.confidence,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from cli.document import Cell, Section
 from cli.render.series import SPECIAL
-from cli.render.text import DASH, cell, visible
+from cli.render.text import DASH, cell, lines, visible
 
 MORE = "In full, with commands: runbill checklist"
 """What a terminal says below findings that are shown in short."""
@@ -23,7 +23,7 @@ class Line(NamedTuple):
 
 
 def card(row: Mapping[str, Cell], section: Section, currency: str | None) -> Iterator[Line]:
-    """The lines of a finding: what, how much, whose, remedy; in full also guardrail and commands.
+    """The lines of a finding: what, how much, whose, remedy; in full also evidence and commands.
 
     A section that is ``short`` leaves out all but the essentials.
     """
@@ -42,9 +42,12 @@ def card(row: Mapping[str, Cell], section: Section, currency: str | None) -> Ite
     unit = f" {row.get('currency') or currency or ''}".rstrip()
     head = f"{(shown('severity') or DASH).upper()}  {shown('title') or DASH}"
     yield Line(0, f"{head}  [{shown('status') or DASH}]")
+    within = f"{unit} in {shown('spent_in')}" if shown("spent_in") else unit
     yield from line(
-        2, shown("spent", "spent ", unit), shown("saving_per_month", "saves ", f"{unit} a month")
+        2, shown("spent", "spent ", within), shown("saving_per_month", "saves ", f"{unit} a month")
     )
+    if row.get("spent") is None:
+        yield from line(2, shown("method", "no figure: "))
     yield from line(2, shown("resource"), *(shown(key, f"{key} ") for key in _named(row)))
     if not section.short:
         yield from line(
@@ -54,6 +57,9 @@ def card(row: Mapping[str, Cell], section: Section, currency: str | None) -> Ite
             shown("confidence", unit=" confidence"),
             shown("first_seen", "first seen "),
         )
+        yield from (Line(4, f"· {text}") for text in lines(row.get("evidence")))
+        if row.get("spent") is not None:
+            yield from line(2, shown("method", "Money: "))
     yield from line(2, shown("remedy", "→ "))
     if not section.short:
         yield from line(2, shown("guardrail", "Guardrail: "))
@@ -86,5 +92,5 @@ def folded(line: Line, width: int) -> Iterator[str]:
 
 def _commands(commands: Cell) -> Iterator[Line]:
     if isinstance(commands, list | tuple):
-        lines = (line for text in commands for line in str(text).splitlines())
-        yield from (Line(4, visible(line), verbatim=True) for line in lines)
+        found = (line for text in commands for line in str(text).splitlines())
+        yield from (Line(4, visible(line), verbatim=True) for line in found)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from cli.document import Bars, Cell, Document
 from cli.render.series import SERIES
-from cli.render.text import cell, figure, heading, visible
+from cli.render.text import cell, figure, heading, lines, visible
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -41,7 +41,13 @@ def _template() -> Template:
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters.update(
-        cell=cell, figure=figure, heading=heading, visible=visible, tone=_tone, segments=_segments
+        cell=cell,
+        figure=figure,
+        heading=heading,
+        lines=lines,
+        visible=visible,
+        tone=_tone,
+        segments=_segments,
     )
     environment.globals["swatch"] = swatch
     return environment.from_string(

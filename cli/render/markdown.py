@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from cli.document import Document, Section
-from cli.render.text import figure, heading, visible
+from cli.render.text import figure, heading, lines, visible
 
 LIMIT = 65_000  # forges refuse comments of 65,536 characters
 _SPECIAL = str.maketrans(
@@ -47,6 +48,31 @@ def _section(section: Section, currency: str | None) -> Iterator[str]:
     if not section.rows:
         yield escape(section.empty)
         return
+    yield from _table(_tabular(section), currency)
+    if any(lines(row.get("evidence")) for row in section.rows):
+        yield from _evidence(section)
+    if section.note:
+        yield f"\n{escape(section.note)}"
+
+
+def _tabular(section: Section) -> Section:
+    """A section without what would make its table too wide to read."""
+    columns = tuple(each for each in section.columns if each.key not in ("evidence", "method"))
+    return replace(section, columns=columns)
+
+
+def _evidence(section: Section) -> Iterator[str]:
+    """What each finding rests on, folded."""
+    yield "\n<details><summary>Evidence</summary>\n"
+    for row in section.rows:
+        yield f"- **{escape(str(row.get('title')))}**"
+        yield from (f"  - {escape(line)}" for line in lines(row.get("evidence")))
+        if row.get("method"):
+            yield f"  - Money: {escape(str(row['method']))}"
+    yield "\n</details>"
+
+
+def _table(section: Section, currency: str | None) -> Iterator[str]:
     head = [
         "| " + " | ".join(escape(heading(column, currency)) for column in section.columns) + " |",
         "|"
@@ -64,5 +90,3 @@ def _section(section: Section, currency: str | None) -> Iterator[str]:
         yield from head
         yield from rows[_SHOWN_ROWS:]
         yield "\n</details>"
-    if section.note:
-        yield f"\n{escape(section.note)}"

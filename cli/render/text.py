@@ -66,7 +66,7 @@ def percent(ratio: float) -> str:
 
 
 def scalar(value: Cell) -> str:
-    """A value as exact text: decimals plain, times in ISO 8601."""
+    """A value as exact text: decimals plain, times in ISO 8601, lines with a bar between them."""
     if isinstance(value, datetime):
         return iso(value) if value.tzinfo else value.isoformat()
     if isinstance(value, date):
@@ -75,7 +75,14 @@ def scalar(value: Cell) -> str:
         return f"{value:f}"
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, tuple | list):
+        return " | ".join(map(scalar, value))
     return str(value)
+
+
+def lines(value: Cell) -> list[str]:
+    """The lines of a cell that holds several, safe to show."""
+    return [visible(str(line)) for line in value] if isinstance(value, tuple | list) else []
 
 
 def heading(column: Column, currency: str | None) -> str:

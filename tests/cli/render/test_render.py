@@ -5,18 +5,21 @@ import html
 import io
 import json
 import re
-from datetime import date
+from datetime import date, timedelta
 from decimal import Decimal
 from html.parser import HTMLParser
 
 import pytest
 
 from cli.document import Bars, Column, Document, Section, Tile, envelope
+from cli.documents.checks import evidence_line
 from cli.render import render
 from cli.render.markdown import LIMIT
 from cli.render.table import to_table
 from cli.render.text import money, percent, visible
 from ledger.schema import IDLE
+from ledger.window import Window
+from rules.rule import Evidence
 
 LONG = "x" * 3000
 HOSTILE = [
@@ -331,3 +334,49 @@ def test_floats_that_are_no_numbers_are_refused() -> None:
 def test_dates_in_json() -> None:
     found = Document("query", "t", envelope("query", x=date(2026, 1, 2)))
     assert json.loads(render([found], "json"))["x"] == "2026-01-02"
+
+
+FINDING_COLUMNS = (
+    Column("severity", "Severity"),
+    Column("title", "Finding"),
+    Column("status", "Status"),
+    Column("spent", "Spent", "money"),
+    Column("spent_in", "Spent in"),
+    Column("evidence", "Evidence"),
+    Column("method", "How the money was worked out"),
+)
+
+
+@pytest.mark.parametrize("output", ["table", "csv", "markdown", "html"])
+def test_every_format_has_what_a_finding_rests_on(output: str) -> None:
+    window = Window.of_days(date(2026, 11, 15), date(2026, 11, 30))
+    evidence = (
+        Evidence("hours", "prometheus/a", window, 196, 2, 94, 98),
+        Evidence("held", "ledger/workloads", window, None),
+        Evidence("<b>|`", "x", Window(window.start, window.start + timedelta(hours=1)), "\x1b[31m"),
+    )
+    row = {
+        "severity": "high",
+        "title": "t",
+        "status": "new",
+        "spent": Decimal("16484.13"),
+        "spent_in": "2026-11-15..2026-12-01",
+        "evidence": tuple(map(evidence_line, evidence)),
+        "method": "cost of the hours",
+    }
+    section = Section("findings", "Findings", FINDING_COLUMNS, (row,))
+    text = render(
+        [Document("checklist", "t", envelope("checklist"), (), (section,), "USD")], output
+    )
+    plain = html.unescape(text.replace("\\", "")) if output in ("markdown", "html") else text
+    assert (
+        "hours: 196 (threshold 2); 94 of 98 samples; 2026-11-15..2026-12-01; prometheus/a" in plain
+    )
+    assert "held: unknown; 2026-11-15..2026-12-01; ledger/workloads" in plain
+    assert "2026-11-15T00:00:00Z..2026-11-15T01:00:00Z" in plain
+    assert "cost of the hours" in text
+    if output == "table":
+        assert "spent 16,484.13 USD in 2026-11-15..2026-12-01" in text
+    if output != "csv":
+        assert "\x1b" not in text
+        assert "<b>" not in text or output == "table"
