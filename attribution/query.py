@@ -17,6 +17,8 @@ from ledger.store import Ledger
 
 __all__ = ["COST_OF", "KEYS", "Cost", "Query", "QueryResult", "query"]
 
+_NOTHING = Decimal("0.000000000000")
+
 
 @dataclass(frozen=True)
 class QueryResult:
@@ -31,22 +33,24 @@ class QueryResult:
             estimated, declared or mixed), ``unknown`` (shares whose cost is unknown),
             ``confidence`` (low if any share's is: seen by one source, or a life shorter than the
             distance of two samples).
-        total: Sum of the rows shown.
-        window_total: Sum of all rows of the window.
-        billed: Sum of the invoice lines of the window.
+        total: Sum of what is known of the rows shown; None if nothing of them is known.
+        window_total: The same of all rows of the window.
+        billed: Sum of the invoice lines of the window; None if there is none.
+        unknown: Shares of the rows shown whose cost is not known.
     """
 
     query: Query
     currency: str | None
     rows: list[dict[str, Any]]
-    total: Decimal
-    window_total: Decimal
-    billed: Decimal
+    total: Decimal | None
+    window_total: Decimal | None
+    billed: Decimal | None
+    unknown: int = 0
 
     @property
-    def hidden(self) -> Decimal:
-        """What the filters hide."""
-        return self.window_total - self.total
+    def hidden(self) -> Decimal | None:
+        """What the filters hide; None if nothing of the window is known."""
+        return None if self.window_total is None else self.window_total - (self.total or 0)
 
 
 def query(ledger: Ledger, request: Query) -> list[QueryResult]:
@@ -57,6 +61,8 @@ def query(ledger: Ledger, request: Query) -> list[QueryResult]:
     """
     request.check()
     rows = read_rows(ledger, request)
+    # A currency beside others that are there costs nothing; of an empty window nothing is known.
+    none = None if rows.is_empty() else _NOTHING
     if request.currency:
         rows = rows.filter(pl.col("BillingCurrency") == request.currency)
     if request.idle == "share":
@@ -67,27 +73,46 @@ def query(ledger: Ledger, request: Query) -> list[QueryResult]:
             request,
             currency,
             rows.filter(pl.col("BillingCurrency") == pl.lit(currency, pl.String)),
+            none,
         )
         for currency in currencies
     ]
 
 
-def _result(request: Query, currency: str | None, rows: pl.DataFrame) -> QueryResult:
+def _result(
+    request: Query, currency: str | None, rows: pl.DataFrame, none: Decimal | None
+) -> QueryResult:
     cost = COST_OF[request.cost]
     visible = rows.filter(shown(request))
+    whole = _sum(rows, cost, none=none)
     return QueryResult(
         query=request,
         currency=currency,
         rows=_grouped(request, visible),
-        total=_sum(visible, cost),
-        window_total=_sum(rows, cost),
-        billed=_sum(rows, "BilledCost"),
+        total=_sum(visible, cost, none=None if whole is None else _NOTHING),
+        window_total=whole,
+        billed=_sum(rows, "BilledCost", "billed", none=none),
+        unknown=int(visible["unknown"].sum()),
     )
 
 
-def _sum(rows: pl.DataFrame, name: str) -> Decimal:
+def _sum(
+    rows: pl.DataFrame, name: str, known: str = "known", *, none: Decimal | None
+) -> Decimal | None:
+    """The sum of a cost; None if ``known``, its number of known shares, is 0 in every row.
+
+    Args:
+        rows: ``read_rows``.
+        name: The cost.
+        known: The column that counts its known shares.
+        none: The sum of no rows at all.
+    """
+    if rows.is_empty():
+        return none
+    if not rows[known].sum():
+        return None
     total = rows.select(from_units(pl.col(name).sum().cast(pl.Int128))).item()
-    return Decimal(total or 0).quantize(Decimal("1e-12"))
+    return Decimal(total).quantize(_NOTHING)
 
 
 def _grouped(request: Query, rows: pl.DataFrame) -> list[dict[str, Any]]:

@@ -19,7 +19,8 @@ def read_rows(ledger: Ledger, request: Query) -> pl.DataFrame:
     Returns:
         The columns of the keys that are looked at, ``label:KEY`` columns, cost columns and
         ``gpu_seconds``; ``dark`` and ``dark_cost`` (shares, and effective cost, without a known
-        activity), ``unknown`` and ``known`` (shares by whether their cost is known).
+        activity), ``unknown`` and ``known`` (shares by whether their cost is known), ``billed``
+        (rows that stand on an invoice).
     """
     fine, columns = request.fine, _columns(request)
     money = [name for name in columns if name in COST_OF.values()]
@@ -37,6 +38,7 @@ def read_rows(ledger: Ledger, request: Query) -> pl.DataFrame:
             dark.sum().alias("dark_cost"),
             unknown.cast(pl.Int64).alias("unknown"),
             pl.col(cost).count().alias("known"),
+            pl.col("BilledCost").count().alias("billed"),
         )
         .collect()
     )

@@ -10,7 +10,7 @@ from attribution.query import query as ask
 from cli.clock import now
 from cli.document import Column, Document, Section, Tile, envelope
 from cli.documents.coverage import coverage_of, coverage_tile, gaps_section
-from cli.render.text import money
+from cli.documents.figures import amount, unknown_shares
 from cli.stages.closes import attributed
 from cli.wiring import Context
 from ledger.errors import UsageError
@@ -100,6 +100,7 @@ def query_document(result: QueryResult, coverage: Sequence[dict[str, Any]]) -> D
         tags=dict(request.tags),
         idle=request.idle,
         total=result.total,
+        unknown=result.unknown,
         window_total=result.window_total,
         hidden=result.hidden,
         billed=result.billed,
@@ -118,14 +119,15 @@ def query_document(result: QueryResult, coverage: Sequence[dict[str, Any]]) -> D
 
 def _tiles(result: QueryResult, coverage: Sequence[dict[str, Any]]) -> list[Tile]:
     currency = result.currency or ""
-    bill = f"{money(result.billed)} {currency} on the invoice lines of the window".strip()
+    bill = f"{amount(result.billed)} {currency} on the invoice lines of the window".strip()
+    bill = "; ".join(filter(None, (bill, unknown_shares(result.unknown))))
     tiles = [
         Tile("Window", str(result.query.window)),
-        Tile("Total", money(result.total), bill, unit=currency),
+        Tile("Total", amount(result.total), bill, unit=currency),
     ]
     if result.query.filters or result.query.tags:
         tiles.append(
-            Tile("Not shown", money(result.hidden), "hidden by the filters", unit=currency)
+            Tile("Not shown", amount(result.hidden), "hidden by the filters", unit=currency)
         )
     return [*tiles, coverage_tile(coverage)]
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from cli.document import Bars, Cell, Column, Document, Section, Tile, Tone, envelope
 from cli.documents.coverage import coverage_tile, gaps_section
+from cli.documents.figures import amount, known_sum, ratio, unknown_shares
 from cli.render.series import NO_PHASE, SPECIAL, rank
 from cli.render.text import money, percent
 from ledger.schema import IDLE, UNATTRIBUTED
@@ -72,8 +73,8 @@ class Figures:
     Args:
         window: The resolved window.
         currency: ISO 4217.
-        total: Sum of the effective cost.
-        billed: Sum of the invoice lines.
+        total: Sum of the effective cost, as far as it is known; None if nothing of it is.
+        billed: Sum of the invoice lines; None if there is none.
         phases: ``experiment, phase, cost, active_cost, gpu_hours, basis, confidence``.
         nodes: ``cluster, node, target, cost, gpu_hours`` of node costs.
         unattributed: ``reason, cost, gpu_hours``.
@@ -81,12 +82,13 @@ class Figures:
         restated: ``day, experiment, old, new, why``.
         coverage: The coverage block.
         blind: Sources that the settings do not name, and what is blind without them.
+        unknown: Shares whose effective cost is not known.
     """
 
     window: Window
     currency: str
-    total: Decimal
-    billed: Decimal
+    total: Decimal | None
+    billed: Decimal | None
     phases: Sequence[Row]
     nodes: Sequence[Row]
     unattributed: Sequence[Row]
@@ -94,6 +96,7 @@ class Figures:
     restated: Sequence[Row]
     coverage: Sequence[Row]
     blind: Sequence[tuple[str, str]] = ()
+    unknown: int = 0
 
 
 def report_document(
@@ -108,6 +111,7 @@ def report_document(
         currency=figures.currency,
         total=figures.total,
         billed=figures.billed,
+        unknown=figures.unknown,
         experiments=experiments,
         idle=idle,
         unattributed=[{k: row[k] for k in _UNNAMED} for row in figures.unattributed],
@@ -191,7 +195,7 @@ def experiment_rows(figures: Figures) -> list[dict[str, Any]]:
             name,
             {
                 "experiment": name,
-                "cost": Decimal(0),
+                "cost": None,
                 "share": None,
                 "active_cost": Decimal(0),
                 "gpu_hours": 0.0,
@@ -200,16 +204,27 @@ def experiment_rows(figures: Figures) -> list[dict[str, Any]]:
                 "phases": {},
             },
         )
-        known["cost"] += row["cost"] or 0
+        known["cost"] = _with(known["cost"], row["cost"])
         known["gpu_hours"] += row["gpu_hours"] or 0.0
         known["active_cost"] = _plus(known["active_cost"], row["active_cost"])
         known["confidence"] = min(known["confidence"], row["confidence"], key=_SURE.index)
         known["basis"] = known["basis"] if known["basis"] == row["basis"] else "mixed"
         phase = SPECIAL.get(name) or row["phase"] or NO_PHASE
-        known["phases"][phase] = known["phases"].get(phase, Decimal(0)) + (row["cost"] or 0)
+        if row["cost"] is not None:
+            known["phases"][phase] = known["phases"].get(phase, Decimal(0)) + row["cost"]
     for row_ in found.values():
-        row_["share"] = float(row_["cost"] / figures.total) if figures.total else None
-    return sorted(found.values(), key=lambda row: (-row["cost"], row["experiment"]))
+        row_["share"] = ratio(row_["cost"], figures.total)
+    return sorted(found.values(), key=lambda row: (*_dearest(row["cost"]), row["experiment"]))
+
+
+def _with(sum_: Decimal | None, more: Decimal | None) -> Decimal | None:
+    """A sum of what is known; unknown as long as no part of it is known."""
+    return more if sum_ is None else sum_ + (more or 0)
+
+
+def _dearest(cost: Decimal | None) -> tuple[bool, Decimal]:
+    """Sorts dear rows first, and unknown ones last."""
+    return cost is None, -(cost or Decimal(0))
 
 
 def _plus(one: Decimal | None, other: Decimal | None) -> Decimal | None:
@@ -219,26 +234,21 @@ def _plus(one: Decimal | None, other: Decimal | None) -> Decimal | None:
 
 def idle_rows(nodes: Sequence[Row]) -> list[dict[str, Any]]:
     """One row per node that was idle at all, dearest first."""
-    paid: dict[str, Decimal] = {}
+    paid: dict[str, Decimal | None] = {}
     idle: dict[str, list[Any]] = {}
     for row in nodes:
         name = "/".join(part for part in (row["cluster"], row["node"]) if part)
-        paid[name] = paid.get(name, Decimal(0)) + (row["cost"] or 0)
+        paid[name] = _with(paid.get(name), row["cost"])
         if row["target"] == IDLE:
-            known = idle.setdefault(name, [Decimal(0), 0.0])
-            known[0] += row["cost"] or 0
+            known = idle.setdefault(name, [None, 0.0])
+            known[0] = _with(known[0], row["cost"])
             known[1] += row["gpu_hours"] or 0.0
     rows = [
-        {
-            "node": name,
-            "cost": cost,
-            "gpu_hours": hours,
-            "share": float(cost / paid[name]) if paid[name] else None,
-        }
+        {"node": name, "cost": cost, "gpu_hours": hours, "share": ratio(cost, paid[name])}
         for name, (cost, hours) in idle.items()
-        if cost
+        if cost or cost is None
     ]
-    return sorted(rows, key=lambda row: (-row["cost"], row["node"]))
+    return sorted(rows, key=lambda row: (*_dearest(row["cost"]), row["node"]))
 
 
 def _where(experiments: Sequence[Row], currency: str) -> Section:
@@ -270,11 +280,13 @@ def _positive(value: Cell) -> float:
 
 def _tiles(figures: Figures, experiments: Sequence[Row]) -> list[Tile]:
     costs = {row["experiment"]: row["cost"] for row in experiments}
-    special = {name: costs.get(name, Decimal(0)) for name in SPECIAL}
-    named = figures.total - sum(special.values(), Decimal(0))
+    none = None if figures.total is None else Decimal(0)
+    special = {name: costs.get(name, none) for name in SPECIAL}
+    own = [cost for name, cost in costs.items() if name not in SPECIAL]
+    named = known_sum(own) if own else none
     return [
         Tile("Window", str(figures.window)),
-        Tile("Cost", money(figures.total), _against_bill(figures), unit=figures.currency),
+        Tile("Cost", amount(figures.total), _against_bill(figures), unit=figures.currency),
         _part("To experiments", named, figures, "good"),
         _part("Idle", special[IDLE], figures, "warn"),
         _part("Unattributed", special[UNATTRIBUTED], figures, "warn"),
@@ -284,19 +296,21 @@ def _tiles(figures: Figures, experiments: Sequence[Row]) -> list[Tile]:
 
 def _against_bill(figures: Figures) -> str:
     """How the total stands to the bill: amortised cost and invoice lines may differ."""
-    estimated = sum(
-        (row["cost"] or Decimal(0) for row in figures.basis if row["basis"] == "estimated"),
-        Decimal(0),
-    )
+    estimated = known_sum(row["cost"] for row in figures.basis if row["basis"] == "estimated")
     if estimated and not figures.billed:
-        return "all estimated from prices: no bill yet"
-    bill = f"{money(figures.billed)} on the invoice"
-    return f"{bill}; {money(estimated)} estimated" if estimated else bill
+        said = "all estimated from prices: no bill yet"
+    elif figures.billed is None:
+        said = "no cost is known"
+    else:
+        said = f"{money(figures.billed)} on the invoice"
+        said += f"; {money(estimated)} estimated" if estimated else ""
+    return "; ".join(filter(None, (said, unknown_shares(figures.unknown))))
 
 
-def _part(label: str, value: Decimal, figures: Figures, tone: Tone) -> Tile:
-    share = f"{percent(float(value / figures.total))} of the cost" if figures.total else ""
-    return Tile(label, money(value), share, tone if value else "plain", figures.currency)
+def _part(label: str, value: Decimal | None, figures: Figures, tone: Tone) -> Tile:
+    share = ratio(value, figures.total)
+    detail = "" if share is None else f"{percent(share)} of the cost"
+    return Tile(label, amount(value), detail, tone if value else "plain", figures.currency)
 
 
 def _span(window: Window) -> str:

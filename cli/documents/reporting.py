@@ -119,6 +119,7 @@ def _document(
         restated=_changes(restated, currency),
         coverage=coverage,
         blind=tuple(blind_spots(context.loaded.settings)),
+        unknown=result.unknown,
     )
     found = (
         []
@@ -174,11 +175,17 @@ def _basis(ledger: Ledger, window: Window, currency: str) -> list[dict[str, Any]
         ledger.scan(COSTS_DAILY, window)
         .filter(pl.col("BillingCurrency") == currency)
         .group_by(pl.col("ProviderName").alias("provider"), pl.col("x_Basis").alias("basis"))
-        .agg(from_units(to_units(pl.col(name)).sum()).alias(key) for key, name in sums.items())
+        .agg(_known(name).alias(key) for key, name in sums.items())
         .sort("provider", "basis", nulls_last=True)
         .collect()
         .to_dicts()
     )
+
+
+def _known(name: str) -> pl.Expr:
+    """The sum of what is known of a money column; null if nothing is."""
+    units = to_units(pl.col(name))
+    return from_units(pl.when(units.count() > 0).then(units.sum()))
 
 
 def _restated(ledger: Ledger, window: Window) -> pl.DataFrame:

@@ -77,7 +77,8 @@ class FocusBill:
             window: Whole UTC days.
 
         Returns:
-            ``charges``, sorted by day, line and part. A file that could not be read is a gap.
+            ``charges``, sorted by day, line and part. A file that could not be read is a gap, and
+            so is one without the column ``EffectiveCost``, whose lines are kept.
 
         Raises:
             SourceError: Nothing is at the path, or nothing there could be read.
@@ -89,7 +90,10 @@ class FocusBill:
             window,
             {CHARGES.name: charges},
             coverage=len(read.tallies) / (len(read.tallies) + len(read.refused)),
-            gaps=tuple(Gap(_reason(error), str(error)) for _, error in read.refused),
+            gaps=(
+                *(Gap(_reason(error), str(error)) for _, error in read.refused),
+                *_costless(read),
+            ),
             quarantine=_quarantine(read),
             notes=(
                 *_file_notes(read),
@@ -156,6 +160,15 @@ def _reason(error: SourceError | BadInputError) -> str:
         AccessError: "access_denied",
     }
     return names.get(type(error), "unreadable_file")
+
+
+def _costless(read: BillRead) -> Iterator[Gap]:
+    """FOCUS wants an effective cost on each line; without the column nothing costs a known sum."""
+    column = "EffectiveCost"
+    files = [tally.where for tally in read.tallies if column in tally.lacking]
+    if files:
+        detail = f"the column {column} is not there: the cost of every line is unknown"
+        yield Gap("missing_column", f"{detail} ({named(files)})")
 
 
 def _quarantine(read: BillRead) -> tuple[Quarantine, ...]:

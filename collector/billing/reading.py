@@ -109,7 +109,8 @@ def _read_file(
 ) -> list[pl.DataFrame]:
     sheet = open_sheet(file)
     match = match_headers(sheet.headers, file.where)
-    bill.lacking.update(match.lacking(WISHED))
+    tally.lacking = match.lacking(WISHED)
+    bill.lacking.update(tally.lacking)
     _note_headers(match, tally)
     if window is None:
         names = [name for name in _SPAN_COLUMNS if name in match.names]

@@ -48,6 +48,7 @@ class Tally:
     Args:
         where: Its path or URL.
         zone: Zone in which times without one are read.
+        lacking: Columns worth having that the file does not have.
     """
 
     where: str
@@ -61,6 +62,7 @@ class Tally:
     delivered: datetime | None = None
     used_commitments: set[str] = field(default_factory=set)
     filled: list[pl.DataFrame] = field(default_factory=list)
+    lacking: tuple[str, ...] = ()
 
     def count(self, kind: str, rows: int, column: str = "") -> None:
         """Add to a kind of ``NOTES``."""
