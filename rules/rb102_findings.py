@@ -20,7 +20,6 @@ from rules.rb102_remedy import GUARDRAIL, remedy
 from rules.rule import (
     Answer,
     Claim,
-    Confidence,
     Context,
     Evidence,
     Finding,
@@ -48,6 +47,7 @@ class Judged:
         idle: Its wasted hours of the window.
         recurring: Those among them that come back every week.
         runs: Idle hours of the week in a row, as (first, length).
+        always: Every hour of the week is idle, by day as well.
     """
 
     answer: Answer
@@ -56,6 +56,7 @@ class Judged:
     idle: frozenset[int] = frozenset()
     recurring: frozenset[int] = frozenset()
     runs: tuple[tuple[int, int], ...] = ()
+    always: bool = False
 
     @property
     def key(self) -> tuple[str, str]:
@@ -176,13 +177,15 @@ def _finding(
         severity=rule.severity,
         fingerprint=fingerprint(rule.code, resource, "idle_hours"),
         resource=resource,
-        title=f"{node} stays paid without work: {intervals} ({zone})",
+        title=f"{node} is paid and has no work at any hour, not even by day"
+        if judged.always
+        else f"{node} stays paid without work: {intervals} ({zone})",
         window=context.window,
         money=money_of(rows, judged.recurring, basis, days),
-        confidence=_confidence(judged),
+        confidence="medium" if _doubts(judged) else "high",
         evidence=_evidence(judged, intervals, rows, context),
         claims=_claims(judged),
-        remedy=remedy(node, judged.week, zone, labels),
+        remedy=remedy(node, judged.week, zone, labels, always=judged.always),
         guardrail=GUARDRAIL,
         experiment=payer.get("experiment"),
         model_version=payer.get("model_version"),
@@ -190,11 +193,22 @@ def _finding(
     )
 
 
-def _confidence(judged: Judged) -> Confidence:
-    """High only where nothing was missing: every hour of the week, every card's samples."""
-    complete = judged.bins["verdict"].is_in(KNOWN).all()
-    measured = (judged.wasted["covered"] >= judged.wasted["gpus"]).all()
-    return "high" if complete and measured else "medium"
+def _doubts(judged: Judged) -> str:
+    """What was missing: hours of the week, or samples of a card; empty if nothing was."""
+    known, every = _known_bins(judged), judged.bins.height
+    bare = judged.wasted.filter((pl.col("covered") >= pl.col("gpus")).fill_null(False).not_())
+    doubts = [
+        f"{every - known} of {every} off-hours of the week are not known" if known < every else "",
+        f"in {bare.height} of {judged.wasted.height} idle hours not every card has samples of its "
+        "activity, only no pod held one"
+        if bare.height
+        else "",
+    ]
+    return "; ".join(filter(None, doubts))
+
+
+def _known_bins(judged: Judged) -> int:
+    return judged.bins.filter(pl.col("verdict").is_in(KNOWN)).height
 
 
 def _claims(judged: Judged) -> tuple[Claim, ...]:
@@ -221,7 +235,7 @@ def _evidence(
     wasted, all_rows = judged.wasted, judged.rows
     day = pl.col("night") | pl.col("weekend") | pl.col("holiday")
     idle_days = all_rows.filter(~day, pl.col("state") == "idle")
-    known = judged.bins.filter(pl.col("verdict").is_in(KNOWN)).height
+    known = _known_bins(judged)
     activity = _activity(wasted, f"prometheus/{cluster}", thresholds.idle_activity, window)
     unseen = "" if activity else "activity of the cards (no samples: no pod held one); "
     found = [
@@ -254,6 +268,8 @@ def _evidence(
         ),
         Evidence("not_checked", "runbill", window, unseen + _NOT_CHECKED),
     ]
+    if doubts := _doubts(judged):
+        found.append(Evidence("why_confidence_is_medium", "runbill", window, doubts))
     if rows["committed"].any():
         found.append(Evidence("realisable", "ledger/charges", window, "after_commitment"))
     return tuple(found)

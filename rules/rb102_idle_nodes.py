@@ -68,7 +68,8 @@ class IdleNodesRule(Rule):
     Remedy:
         A schedule in local time with its zone (kube-downscaler, kube-green), Karpenter
         consolidation with a disruption budget, or Cluster Autoscaler scale-down; printed, never
-        run.
+        run. A node that is idle in every hour of the week, by day as well, needs no schedule:
+        remove it, or let its group scale to zero.
     """
 
     code: ClassVar[str] = "RB102"
@@ -189,7 +190,9 @@ def _judge(rows: pl.DataFrame, thresholds: IdleNodes, context: Context) -> Judge
         return Judged(answer, rows, weekly)
     recurring = _in_runs(off, idle_runs, holiday=False)
     once = _in_runs(off, _runs(holidays, ["idle"], thresholds.min_idle_hours), holiday=True)
-    return Judged(answer, rows, weekly, recurring | once, recurring, tuple(idle_runs))
+    week = _bins(rows.with_columns(pl.lit(value=False).alias("holiday")))
+    always = week.height == calendar.BINS and bool((week["verdict"] == "idle").all())
+    return Judged(answer, rows, weekly, recurring | once, recurring, tuple(idle_runs), always)
 
 
 def _answer(

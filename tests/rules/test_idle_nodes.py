@@ -11,6 +11,7 @@ import pytest
 
 from ledger.settings import IdleNodes, RuleSettings, Settings
 from ledger.window import Window
+from rules.rb102_remedy import downtime, in_words
 from rules.rule import Answer, Evidence, Finding, Verdict
 
 if TYPE_CHECKING:
@@ -363,9 +364,53 @@ def test_not_a_number_is_no_sample_of_idleness(world: World) -> None:
     assert answer(world.node().activity(world.window, float("nan")).judge())[0] == "unknown"
 
 
+def test_a_node_that_never_works_is_to_go_not_to_sleep(world: World) -> None:
+    found = finding(
+        world.node(labels='{"eks.amazonaws.com/nodegroup":"h100"}')
+        .cost("7")
+        .activity(world.window, 0.0)
+        .judge()
+    )
+    assert "no work at any hour" in found.title
+    assert "Remove the node n1 or let node pool h100 scale to zero" in found.remedy.summary
+    assert "downscaler" not in "".join(found.remedy.commands)
+    assert "minSize=0" in "".join(found.remedy.commands)
+
+
+def test_medium_confidence_says_why(world: World) -> None:
+    found = finding(world.node(source="prometheus/c").pod("sys", gpus=0).judge())
+    assert found.confidence == "medium"
+    assert evidence(found, "why_confidence_is_medium").value == (
+        "in 196 of 196 idle hours not every card has samples of its activity, only no pod held one"
+    )
+    other = finding(world.activity(world.window, 0.0).judge())
+    assert other.confidence == "high"
+    assert "why_confidence_is_medium" not in [each.metric for each in other.evidence]
+
+
+@pytest.mark.parametrize(
+    ("bins", "words", "schedule"),
+    [
+        ({4, 5}, "Mon 04:00-06:00", "Mon-Mon 04:00-06:00 UTC"),
+        (
+            {*range(24, 30), *range(48, 54), *range(120, 126)},
+            "Tue-Wed, Sat 00:00-06:00",
+            "Tue-Wed 00:00-06:00 UTC, Sat-Sat 00:00-06:00 UTC",
+        ),
+        ({4, 5, *range(120, 168)}, "Mon 04:00-06:00; Sat-Sun all day", None),
+    ],
+)
+def test_hours_are_told_to_readers_and_to_the_downscaler(
+    bins: set[int], words: str, schedule: str | None
+) -> None:
+    assert in_words(bins) == words
+    assert schedule in (None, downtime(bins, "UTC"))
+
+
 def test_the_remedy_is_a_local_schedule_and_knows_the_pool(world: World) -> None:
     world.node(labels='{"karpenter.sh/nodepool":"h100; rm -rf /"}').cost("7")
-    world.activity(world.window, 0.0)
+    world.activity(between(0, 12), 0.0).activity(between(12, 13), 0.5)
+    world.activity(between(13, 336), 0.0)
     remedy = finding(world.judge(settings("Europe/Berlin"))).remedy
     text = "\n".join(remedy.commands)
     assert (
