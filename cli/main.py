@@ -122,7 +122,14 @@ def _guarded(call: Callable[[], object]) -> int:
         _traceback_if_asked()
         _say(f"error: {error.message}", error.hint)
         return error.exit_code
-    except Exception as error:  # noqa: BLE001  the process boundary: a fault of ours is 70
+    except SystemExit:
+        raise
+    except OSError as error:  # a full disk, a folder that refuses: nothing that we could mend
+        _traceback_if_asked()
+        _say(f"error: {error.filename or 'a file'}: {error.strerror or error}")
+        return exits.ACCESS if isinstance(error, PermissionError) else exits.USAGE
+    except BaseException as error:  # noqa: BLE001  the process boundary: a fault of ours is 70,
+        # a panic of a library included, which is no Exception
         _traceback_if_asked()
         _say(
             f"error: {type(error).__name__}: {error}",

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import polars as pl
 from deltalake import DeltaTable, Schema, write_deltalake
@@ -23,6 +24,9 @@ from ledger.errors import AccessError, ConflictError, LedgerError, SourceError
 from ledger.schema import TABLES, Table
 from ledger.text import holds_credentials, without_credentials
 from ledger.window import Window
+
+_SCHEMES = ("s3", "s3a", "gs", "az", "abfs", "abfss", "adl")
+_UNUSABLE = re.compile(r"[=\[\]^|\\\n\r]|%[0-9A-Fa-f]{2}")
 
 
 class Ledger:
@@ -55,6 +59,7 @@ class Ledger:
                 f"the ledger's place {without_credentials(uri)} holds credentials",
                 "name them in the environment, e.g. AWS_ACCESS_KEY_ID, or use a role",
             )
+        _check_place(uri)
         ledger = cls(uri, storage_options)
         if not create and not ledger.exists():
             raise LedgerError(f"no ledger at {uri}", "close a day first: runbill run")
@@ -82,7 +87,7 @@ class Ledger:
         opened = self._table(table)
         if opened is None:
             return table.empty().lazy()
-        rows = pl.scan_delta(opened)
+        rows = self._rows(opened, table)
         rows = rows.with_columns(  # columns that a newer version of runbill added
             pl.lit(None, dtype=table.columns[name].dtype).alias(name)
             for name in _lacking(opened, table)
@@ -144,6 +149,27 @@ class Ledger:
         """The commits of a table, newest first."""
         opened = self._table(table)
         return opened.history() if opened else []
+
+    def _rows(self, opened: DeltaTable, table: Table) -> pl.LazyFrame:
+        """All rows; for a local path with blanks or the like, by the true names of its files.
+
+        delta-rs gives the files of a local table as parts of a URL, and polars takes these for
+        paths: "my%20books" for "my books".
+        """
+        shown = opened.table_uri.removeprefix("file://")
+        if "://" in self.uri or shown == unquote(shown):
+            return pl.scan_delta(opened)
+        files = [unquote(shown) + file.removeprefix(shown) for file in opened.file_uris()]
+        schema = {f.name: table.schema[f.name] for f in opened.schema().fields}
+        if not files:
+            return pl.LazyFrame(schema=schema)
+        return pl.scan_parquet(
+            files,
+            glob=False,
+            hive_schema={name: schema[name] for name in table.partition},
+            schema=schema,
+            missing_columns="insert",
+        )
 
     def _commit(self, table: Table, rows: pl.DataFrame, predicate: str) -> None:
         target = self._create(table)
@@ -252,12 +278,32 @@ def _delta_schema(table: Table) -> Schema:
     return Schema.from_arrow(pl.Schema(table.schema))
 
 
+def _check_place(uri: str) -> None:
+    """Refuse what the table format cannot take, before anything is written.
+
+    Raises:
+        LedgerError: The scheme is unknown, or the local path holds a character that delta-rs or
+            polars reads as something else (``=`` makes a partition of a folder).
+    """
+    scheme, mark, _ = uri.partition("://")
+    if mark and scheme not in _SCHEMES:
+        raise LedgerError(
+            f"{uri} is no place for a ledger", f"a folder, or one of {', '.join(_SCHEMES)}"
+        )
+    bad = sorted(set(_UNUSABLE.findall(uri))) if not mark else []
+    if bad:
+        raise LedgerError(
+            f"the ledger's folder {uri} holds {' '.join(map(repr, bad))}, which tables cannot",
+            "choose another folder: `ledger:` in the settings",
+        )
+
+
 def _make_folder(uri: str) -> None:
     """Make the folder of a local ledger; one that holds other things is left alone."""
     folder = Path(uri)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        others = sorted(entry.name for entry in folder.iterdir() if entry.name not in TABLES)
+        others = sorted(entry.name for entry in folder.iterdir() if not _ours(entry.name))
     except PermissionError as error:
         raise _refusal(uri, str(error.strerror)) from error
     except OSError as error:
@@ -267,6 +313,11 @@ def _make_folder(uri: str) -> None:
             f"{uri} holds other things than a ledger, e.g. {others[0]}",
             "name another folder: `ledger:` in the settings",
         )
+
+
+def _ours(name: str) -> bool:
+    """A table, or what a desktop or a mount leaves anywhere."""
+    return name in TABLES or name.startswith(".") or name == "lost+found"
 
 
 def _check_folder(uri: str, table: Table) -> None:

@@ -152,6 +152,40 @@ def test_a_ledger_of_an_older_version_gains_the_new_columns(place: str) -> None:
     assert held(ledger) == [(FIRST, "a", "1"), (SECOND, "a", "2")]
 
 
+@pytest.mark.parametrize(
+    "name", ["my books", "Bücher", "a#b", "100%", "{x}", "why?", "~x", '"q"', "*", "it's"]
+)
+def test_a_folder_may_have_any_usual_name(tmp_path: Path, name: str) -> None:
+    place = str(tmp_path / name / "books")
+    ledger = Ledger.open(place, create=True)
+    for values in (("1",), ("2", "3")):
+        ledger.replace(PRICES, prices(FIRST, *values), Window.of_day(FIRST), "a/x y")
+    ledger.replace(PRICES, prices(SECOND, "4"), Window.of_day(SECOND), "a/x y")
+    ledger.replace(CLOSES, CLOSES.empty(), Window.of_day(FIRST), "a", stage="collect")
+    again = Ledger.open(place)
+    expected = [(FIRST, "a/x y", "2"), (FIRST, "a/x y", "3"), (SECOND, "a/x y", "4")]
+    assert held(ledger) == held(again) == expected
+    assert again.scan(PRICES, Window.of_day(SECOND), "a/x y").collect().height == 1
+    again.replace(PRICES, prices(FIRST), Window.of_day(FIRST), "a/x y")
+    newer = replace(PRICES, columns={**PRICES.columns, "tier": Column(pl.String(), "a new one")})
+    assert again.scan(newer).collect()["tier"].to_list() == [None]
+
+
+@pytest.mark.parametrize(
+    "place", ["a=b", "a%20b", "a[b", "a|b", "a\\b", "https://books", "foo://x"]
+)
+def test_a_place_that_tables_cannot_take_is_refused(tmp_path: Path, place: str) -> None:
+    with pytest.raises(LedgerError) as caught:
+        Ledger.open(place if "://" in place else str(tmp_path / place), create=True)
+    assert caught.value.hint
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_a_desktop_leaves_does_not_matter(tmp_path: Path) -> None:
+    (tmp_path / ".DS_Store").touch()
+    Ledger.open(str(tmp_path), create=True)
+
+
 def test_a_part_of_a_day_cannot_be_replaced(tmp_path: Path) -> None:
     window = Window(datetime(2026, 11, 1, 6, tzinfo=UTC), datetime(2026, 11, 2, tzinfo=UTC))
     with pytest.raises(LedgerError, match="whole days"):
