@@ -23,6 +23,8 @@ Made from the help texts by `python -m cli.reference`; a test compares the two.
   money is a decimal text. A field may be added at any time; one that is renamed or removed raises
   `schema_version`.
 - **CSV**: the first table; the header names units, the window and its lowest coverage end each row.
+- **Tables**: on a terminal as wide as it is: the least important figures are left out where names
+  would break, and a line says which. In a pipe every column, every cell on one line.
 - **Windows**: half-open, UTC. `yesterday`, `today`, `7d` (the last 7 complete days), `24h` (to the
   last complete hour), `2w`, `lastweek`, `month`, `lastmonth`, `2026-11-01..2026-11-08`,
   `2026-11-30`. Days close whole: `run`, `collect`, `attribute` and `checklist` want whole days.

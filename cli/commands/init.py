@@ -14,12 +14,19 @@ from cli.streams import emit
 @click.command()
 @click.option("--context", metavar="NAME", help="Context of the kubeconfig.")
 @click.option("--dump", metavar="PATH", help="File or folder of `kubectl get -o json` output.")
-@click.option("--cluster", metavar="NAME", help="Name of the cluster in the reports.")
+@click.option(
+    "--cluster-name",
+    "--cluster",
+    "cluster",
+    metavar="NAME",
+    help="Name of the cluster in the reports (default: from the context).",
+)
 @click.option(
     "--prometheus",
-    metavar="URL",
+    metavar="URL|PATH",
     multiple=True,
-    help="Prometheus to try; the first that answers is taken. Repeatable.",
+    help="Prometheus to try, or an export of its series; the first that can be read is taken. "
+    "Repeatable.",
 )
 @click.option("--bill", metavar="PATH", help="FOCUS bill: a file, a folder, a glob or s3://.")
 @click.option(

@@ -18,12 +18,13 @@ class Answers:
     Args:
         cluster: Name of the cluster.
         kubernetes: The block of the cluster's Kubernetes source, e.g. ``{"context": "train-a"}``.
-        prometheus: Base URL of the server, or None.
+        prometheus: Base URL of the server, or the path of an export of its series, or None.
         bill: Path of FOCUS files, relative to the settings, or None.
         gpu_prices: Card model to price per card-hour.
         currency: Currency of the prices.
         timezone: Zone of nights and weekends.
         ledger: Place of the ledger.
+        gpu_models: Card models that the nodes name, for whoever is to give a price.
     """
 
     cluster: str = "cluster"
@@ -34,6 +35,12 @@ class Answers:
     currency: str = "USD"
     timezone: str = "UTC"
     ledger: str = "./ledger"
+    gpu_models: tuple[str, ...] = ()
+
+    @property
+    def sources(self) -> bool:
+        """Whether there is anything to read; a price alone is not."""
+        return bool(self.kubernetes or self.prometheus or self.bill)
 
 
 def parse_price(text: str) -> tuple[str, Decimal]:
@@ -50,6 +57,11 @@ def parse_price(text: str) -> tuple[str, Decimal]:
     if not (model.strip() and equals and value.is_finite() and value >= 0):
         raise UsageError(f"{text!r} is no price per GPU-hour", "write it like H100=2.50")
     return model.strip(), value
+
+
+def is_url(text: str) -> bool:
+    """Whether it is the address of a server, and not a path."""
+    return text.startswith(("http://", "https://"))
 
 
 def settings_text(answers: Answers) -> str:
@@ -107,7 +119,8 @@ def _cluster(answers: Answers) -> Iterator[str]:
     else:
         yield "    # kubernetes: {context: train-a}   # would add owners and annotations"
     if answers.prometheus:
-        yield f"    prometheus: {_flow({'url': answers.prometheus})}   # lives and GPU activity"
+        way = "url" if is_url(answers.prometheus) else "export"
+        yield f"    prometheus: {_flow({way: answers.prometheus})}   # lives and GPU activity"
     else:
         yield '    # prometheus: {url: "http://prometheus:9090"}   # lives and GPU activity'
 

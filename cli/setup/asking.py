@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
+from shlex import quote
+from typing import TypeVar
 
 import click
 
 from cli.document import Document, Tile, envelope
 from cli.options import Globals
 from cli.setup import probing
-from cli.setup.answers import Answers, parse_price, relative
+from cli.setup.answers import Answers, is_url, parse_price, relative
 from cli.streams import note
 from ledger.errors import UsageError
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -41,12 +45,15 @@ def answers_for(options: Globals, wishes: Wishes, base: Path) -> Answers:
         UsageError: A wish contradicts what is there: unknown context, missing file, bad price.
     """
     asking = sys.stdin.isatty() and sys.stderr.isatty() and not options.quiet
-    kubernetes = _kubernetes(wishes, base, asking)
-    prometheus = _prometheus(options, wishes, asking)
-    bill = _bill(wishes, base, asking)
     prices = dict(parse_price(text) for text in wishes.prices)
-    if not prices and not bill and (kubernetes or prometheus) and asking:
-        prices = _ask_price(wishes.currency)
+    kubernetes = _kubernetes(wishes, base, asking)
+    prometheus = _prometheus(options, wishes, base, asking)
+    bill = _bill(wishes, base, asking)
+    models: tuple[str, ...] = ()
+    if not (prices or bill) and kubernetes and (asking or "dump" in kubernetes):
+        models = probing.gpu_models(kubernetes, base)
+    if not (prices or bill) and (kubernetes or prometheus) and asking:
+        prices = _ask_prices(wishes.currency, models)
     context = str(kubernetes.get("context", "")) if kubernetes else ""
     return Answers(
         cluster=wishes.cluster or _cluster_name(context),
@@ -57,6 +64,7 @@ def answers_for(options: Globals, wishes: Wishes, base: Path) -> Answers:
         currency=wishes.currency,
         timezone=wishes.timezone,
         ledger=wishes.ledger,
+        gpu_models=models,
     )
 
 
@@ -80,28 +88,39 @@ def init_document(answers: Answers, path: Path) -> Document:
         Tile(name, value or "not found", tone="good" if value else "warn")
         for name, value in shown.items()
     )
-    priced = answers.bill or answers.gpu_prices
-    hint = (
-        ()
-        if priced
-        else (
-            "No bill and no price: GPU-hours will show, but no money. Add --gpu-price or --bill.",
-        )
-    )
     return Document(
         "init",
         f"Wrote {path}",
         envelope("init", path=str(path), **found),
         tiles,
-        remarks=(*hint, "Next: runbill doctor, then runbill run"),
+        remarks=tuple(_remarks(answers, path)),
     )
+
+
+def _remarks(answers: Answers, path: Path) -> Iterator[str]:
+    """What is missing, and what to do next."""
+    program = "runbill" if path == Path("runbill.yaml") else f"runbill --config {quote(str(path))}"
+    if not answers.sources:
+        yield (
+            "No source was found, so there is nothing to close yet. Add a cluster (--context or "
+            "--dump), its series (--prometheus) or a bill (--bill)."
+        )
+        yield f"Next: edit {path}, or {program} init --force with these; then {program} doctor"
+        return
+    if not (answers.bill or answers.gpu_prices):
+        models = f" The nodes hold {', '.join(answers.gpu_models)}." if answers.gpu_models else ""
+        yield (
+            "No bill and no price: GPU-hours will show, but no money. Add --gpu-price or --bill."
+            f"{models}"
+        )
+    yield f"Next: {program} doctor, then {program} run"
 
 
 def _kubernetes(wishes: Wishes, base: Path, asking: bool) -> Mapping[str, str | bool] | None:
     if wishes.context and wishes.dump:
         raise UsageError("--context and --dump are both given", "a cluster is read in one way")
     if wishes.dump:
-        return {"dump": _existing(wishes.dump, base, "--dump")}
+        return {"dump": _local(wishes.dump, base, "--dump")}
     found = probing.contexts()
     if wishes.context:
         if wishes.context not in found.names:
@@ -120,22 +139,44 @@ def _kubernetes(wishes: Wishes, base: Path, asking: bool) -> Mapping[str, str | 
             type=click.Choice([*found.names, "-"]),
         )
         return None if choice == "-" else {"context": choice}
+    if asking:
+        dump = _ask(
+            "Path of a dump by kubectl get -o json (empty for none)",
+            lambda text: _local(text, base, "the dump"),
+        )
+        return {"dump": dump} if dump else None
     return {"context": found.current} if found.current in found.names and found.current else None
 
 
-def _prometheus(options: Globals, wishes: Wishes, asking: bool) -> str | None:
-    for url in wishes.prometheus or probing.prometheus_candidates():
+def _prometheus(options: Globals, wishes: Wishes, base: Path, asking: bool) -> str | None:
+    if wishes.prometheus:
+        return _series(options, [_place(text, base) for text in wishes.prometheus])
+    for url in probing.prometheus_candidates():
         if probing.is_prometheus(url):
             return url
-    if wishes.prometheus:
-        note(options, f"no Prometheus answers at {', '.join(wishes.prometheus)}; written anyway")
-        return wishes.prometheus[0]
     if not asking:
         return None
-    answer: str = click.prompt(
-        "URL of Prometheus (empty for none)", err=True, default="", show_default=False
+    place = _ask(
+        "URL of Prometheus, or path of an export (empty for none)",
+        lambda text: _place(text, base),
     )
-    return answer or None
+    return _series(options, [place]) if place else None
+
+
+def _place(text: str, base: Path) -> str:
+    """The URL of a server as it is, or the path of an export that exists."""
+    if is_url(text):
+        return text
+    return _local(text, base, "Prometheus", "give http://HOST:PORT, or an export's folder or file")
+
+
+def _series(options: Globals, places: Sequence[str]) -> str:
+    """The first place that can be read; the first of all, with a warning, if none can."""
+    for place in places:
+        if not is_url(place) or probing.is_prometheus(place):
+            return place
+    note(options, f"no Prometheus answers at {', '.join(places)}; written anyway")
+    return places[0]
 
 
 def _bill(wishes: Wishes, base: Path, asking: bool) -> str | None:
@@ -143,29 +184,47 @@ def _bill(wishes: Wishes, base: Path, asking: bool) -> str | None:
         return _existing(wishes.bill, base, "--bill")
     if not asking:
         return None
-    answer: str = click.prompt(
-        "Path of the FOCUS bill (empty for none)", err=True, default="", show_default=False
+    return _ask(
+        "Path of the FOCUS bill (empty for none)", lambda text: _existing(text, base, "the bill")
     )
-    return _existing(answer, base, "the bill") if answer else None
 
 
-def _ask_price(currency: str) -> dict[str, Decimal]:
-    answer: str = click.prompt(
-        f"Price per GPU-hour in {currency}, like H100=2.50 (empty for none)",
-        err=True,
-        default="",
-        show_default=False,
+def _ask_prices(currency: str, models: Sequence[str]) -> dict[str, Decimal]:
+    about = f" of {', '.join(models)}" if models else ""
+    prices = _ask(
+        f"Price per GPU-hour in {currency}{about}, like H100=2.50,A100=1.20 (empty for none)",
+        lambda text: dict(parse_price(part.strip()) for part in text.split(",")),
     )
-    return dict([parse_price(answer)]) if answer else {}
+    return prices or {}
+
+
+def _ask(question: str, read: Callable[[str], T]) -> T | None:
+    """Ask until the answer can be read; None if it is empty."""
+
+    def checked(text: str) -> T | None:
+        try:
+            return read(text.strip()) if text.strip() else None
+        except UsageError as error:  # click shows it and asks again
+            raise click.BadParameter(f"{error.message}; {error.hint}") from None
+
+    answer: T | None = click.prompt(
+        question, err=True, default="", show_default=False, value_proc=checked
+    )
+    return answer
 
 
 def _existing(text: str, base: Path, name: str) -> str:
-    """A path that exists (URLs and globs are taken as they are), relative to the settings."""
-    if "://" in text:
-        return text
+    """Files that exist (URLs and globs are taken as they are), relative to the settings."""
+    if "://" in text or any(char in text for char in "*?["):
+        return text if "://" in text else relative(Path(text), base)
+    return _local(text, base, name, "give a file, a folder, a glob or s3://")
+
+
+def _local(text: str, base: Path, name: str, hint: str = "give a file or a folder") -> str:
+    """A path on this machine that exists, relative to the settings."""
     path = Path(text).expanduser()
-    if not any(char in text for char in "*?[") and not path.exists():
-        raise UsageError(f"{name}: there is no {text}", "give a file, a folder, a glob or s3://")
+    if not path.exists():
+        raise UsageError(f"{name}: there is no {text}", hint)
     return relative(path, base)
 
 

@@ -1,10 +1,10 @@
-"""What ``init`` finds out by itself: contexts, a Prometheus, a bill."""
+"""What ``init`` finds out by itself: contexts, a Prometheus, the models of the GPUs."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
@@ -66,6 +66,30 @@ def contexts() -> Contexts:
 def prometheus_candidates() -> Sequence[str]:
     """URLs worth a try: the usual services inside a cluster, else this machine's own port."""
     return _SERVICES if in_cluster() else _LOCAL
+
+
+def gpu_models(kubernetes: Mapping[str, str | bool], base: Path) -> tuple[str, ...]:
+    """The card models that the nodes of a cluster name; none if it cannot be read now.
+
+    Args:
+        kubernetes: The block of its source, as it will stand in the settings.
+        base: Folder that relative paths refer to.
+    """
+    from cli.clock import now
+    from collector.kubernetes import from_settings
+    from ledger.errors import RunbillError
+    from ledger.settings import Cluster
+    from ledger.window import Window
+
+    cluster = Cluster.model_validate({"name": "cluster", "kubernetes": dict(kubernetes)})
+    try:
+        facts = from_settings(cluster, base).collect(Window.of_day(now().date()))
+    except RunbillError:
+        return ()
+    nodes = facts.tables.get("nodes")
+    if nodes is None:
+        return ()
+    return tuple(nodes["gpu_model"].drop_nulls().unique().sort())
 
 
 def is_prometheus(url: str) -> bool:

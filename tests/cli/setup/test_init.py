@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from decimal import Decimal
@@ -13,6 +17,7 @@ import pytest
 import yaml
 from click.testing import Result
 
+import cli
 from cli.setup.answers import Answers, settings_text
 from ledger.errors import SettingsError
 from ledger.settings import Settings
@@ -116,9 +121,98 @@ def test_the_current_context_is_taken_without_a_terminal(
 def test_nothing_found_still_writes_commented_settings(invoke: Invoke, tmp_path: Path) -> None:
     done = invoke("init")
     assert done.exit_code == 0
-    assert "--gpu-price" in done.stdout
+    assert "No source was found" in done.stdout
+    for flag in ("--dump", "--context", "--prometheus", "--bill"):
+        assert flag in done.stdout
+    assert "runbill run" not in done.stdout
     assert written(tmp_path).clusters == ()
     assert "# clusters:" in (tmp_path / "runbill.yaml").read_text()
+
+
+NODE = {
+    "apiVersion": "v1",
+    "kind": "Node",
+    "metadata": {
+        "name": "gpu-0",
+        "uid": "u",
+        "creationTimestamp": "2026-01-01T00:00:00Z",
+        "labels": {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"},
+    },
+    "status": {"capacity": {"nvidia.com/gpu": "8", "cpu": "8", "memory": "8Gi"}},
+}
+
+
+@pytest.fixture
+def dump(tmp_path: Path) -> str:
+    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": [NODE]})
+    (tmp_path / "objects.json").write_text(text)
+    return "objects.json"
+
+
+def test_an_export_and_a_dump_are_taken_and_the_models_named(
+    invoke: Invoke, tmp_path: Path, dump: str
+) -> None:
+    (tmp_path / "series").mkdir()
+    done = invoke("init", "--dump", dump, "--prometheus", "series", "--cluster-name", "train-z")
+    assert done.exit_code == 0, done.stderr
+    cluster = written(tmp_path).clusters[0]
+    assert cluster.name == "train-z"
+    assert cluster.prometheus
+    assert (cluster.prometheus.export, cluster.prometheus.url) == ("series", None)
+    assert "NVIDIA-H100-80GB-HBM3" in done.stdout
+    assert "runbill doctor, then runbill run" in done.stdout
+
+
+def test_a_prometheus_that_does_not_answer_is_written_with_a_warning(
+    invoke: Invoke, tmp_path: Path
+) -> None:
+    done = invoke("init", "--prometheus", "http://127.0.0.1:1", "--config", "other.yaml")
+    assert done.exit_code == 0
+    assert "no Prometheus answers at http://127.0.0.1:1; written anyway" in done.stderr
+    assert "Next: runbill --config other.yaml doctor" in done.stdout
+
+
+def interview(folder: Path, *answers: str) -> tuple[int, str]:
+    """Run ``init`` on a terminal of its own; its exit code, and what the terminal showed."""
+    ours, theirs = pty.openpty()
+    os.write(ours, "".join(f"{answer}\n" for answer in answers).encode())
+    command = [sys.executable, "-m", "cli", "init", "-o", "json"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(cli.__path__[0]).parent)}
+    # A server that happens to run on this machine is out of reach behind a proxy that is not there.
+    environment |= {"http_proxy": "http://127.0.0.1:1", "no_proxy": "", "NO_PROXY": ""}
+    with (folder / "stdout").open("w") as out:
+        program = subprocess.Popen(
+            command, cwd=folder, stdin=theirs, stdout=out, stderr=theirs, env=environment
+        )
+        os.close(theirs)
+        shown = b""
+        try:
+            while part := os.read(ours, 4096):
+                shown += part
+        except OSError:  # Linux: the program has closed its end
+            pass
+        os.close(ours)
+    return program.wait(timeout=60), shown.decode()
+
+
+def test_a_mistyped_answer_is_asked_again(tmp_path: Path, dump: str) -> None:
+    answers = ("nope.json", dump, "nope", "http://127.0.0.1:1", "nope.csv", "", "H100", "H100=2.5")
+    code, shown = interview(tmp_path, *answers)
+    assert code == 0, shown
+    for wrong in (
+        "there is no nope.json",
+        "no nope;",
+        "there is no nope.csv",
+        "'H100' is no price",
+    ):
+        assert wrong in shown
+    assert "written anyway" in shown
+    assert "Price per GPU-hour in USD of NVIDIA-H100-80GB-HBM3" in shown
+    settings = written(tmp_path)
+    assert settings.prices
+    assert settings.prices.gpu == {"H100": Decimal("2.5")}
+    assert settings.clusters[0].kubernetes
+    assert settings.clusters[0].kubernetes.dump == dump
 
 
 def test_existing_settings_are_kept(invoke: Invoke, tmp_path: Path) -> None:
@@ -144,6 +238,10 @@ def test_the_settings_go_where_config_says(invoke: Invoke, tmp_path: Path) -> No
         ["--context", "nope"],
         ["--bill", "nope.csv"],
         ["--dump", "nope.json"],
+        ["--dump", "s3://bucket/dump"],
+        ["--prometheus", "nope"],
+        ["--prometheus", "s3://bucket/export"],
+        ["--prometheus", "http://127.0.0.1:1", "--prometheus", "nope"],
         ["--gpu-price", "H100"],
         ["--gpu-price", "H100=free"],
         ["--gpu-price", "H100=-1"],
