@@ -72,6 +72,7 @@ class Section:
         half: Whether a page may set it beside the next one.
         shown: Rows that a page shows at once, the rest folded.
         short: Whether the terminal leaves out all but the essentials of each finding.
+        more: The command that shows what ``short`` leaves out.
     """
 
     key: str
@@ -86,6 +87,7 @@ class Section:
     half: bool = False
     shown: int = 50
     short: bool = False
+    more: str = "runbill checklist"
 
     @property
     def caption(self) -> str:

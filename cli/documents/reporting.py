@@ -13,6 +13,7 @@ from attribution.query import query as ask
 from cli.document import Document
 from cli.documents.blind import blind_spots
 from cli.documents.checks import findings_section, outcomes_section, savings_tiles
+from cli.documents.commands import command
 from cli.documents.coverage import coverage_of
 from cli.documents.report import Figures, report_document
 from cli.documents.stages import collect_document
@@ -76,12 +77,14 @@ def run_documents(context: Context, run: Run) -> list[Document]:
         "exit_code": run.code,
     }
     return [
-        replace(document, data={**document.data, "run": done}, remarks=_remarks(run, window))
+        replace(
+            document, data={**document.data, "run": done}, remarks=_remarks(context, run, window)
+        )
         for document in report_documents(context, window, restated)
     ]
 
 
-def _remarks(run: Run, window: Window) -> tuple[str, ...]:
+def _remarks(context: Context, run: Run, window: Window) -> tuple[str, ...]:
     """What else the run changed, and what to do next."""
     inside = set(window.days())
     others = sorted(close.day for close in run.attributed if close.day not in inside)
@@ -94,8 +97,20 @@ def _remarks(run: Run, window: Window) -> tuple[str, ...]:
         )
         found.append(f"Also worked out: {span}")
     if not run.attributed:
-        found.append("Nothing was closed: runbill doctor says what each source lacks")
+        found.append(_nothing(context, run, window))
     return tuple(found)
+
+
+def _nothing(context: Context, run: Run, window: Window) -> str:
+    """Why no day was worked out: what is closed stands, or nothing could be read."""
+    closes = context.ledger.scan(CLOSES, window).filter(pl.col("stage") == "attribute")
+    days = closes.select("day").unique().sort("day").collect()["day"].to_list()
+    failed = any(each.failure for each in run.collected)
+    if days and not failed:
+        span = f"{days[0]}" if len(days) == 1 else f"{days[0]} to {days[-1]}"
+        return f"Already closed, nothing changed: {span}"
+    doctor = command(context.loaded, "doctor")
+    return f"Nothing was closed: {doctor} says what each source lacks"
 
 
 def _document(
@@ -136,9 +151,9 @@ def _document(
         ],
     }
     outcomes = outcomes_section(checklist.states if checklist else (), half=True)
-    document = report_document(
-        figures, outcomes, findings_section(found, currency, short=True), checks
-    )
+    more = command(context.loaded, "checklist")
+    findings = replace(findings_section(found, currency, short=True), more=more)
+    document = report_document(figures, outcomes, findings, checks)
     saved = (
         []
         if checklist is None

@@ -10,8 +10,8 @@ from cli.document import Cell, Section
 from cli.render.series import SPECIAL
 from cli.render.text import DASH, cell, lines, visible
 
-MORE = "In full, with commands: runbill checklist"
-"""What a terminal says below findings that are shown in short."""
+MORE = "In full, with commands: "
+"""What a terminal says below findings that are shown in short, before the command."""
 
 
 class Line(NamedTuple):

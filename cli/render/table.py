@@ -77,7 +77,7 @@ def _plain_section(section: Section, currency: str | None) -> Iterator[str]:
             for line in card(row, section, currency):
                 yield from folded(line, PIPE_WIDTH)
         if section.short:
-            yield MORE
+            yield MORE + section.more
         return
     titles, rows = grid(section, currency)
     widths = [max(map(cell_len, cells)) for cells in zip(titles, *rows, strict=True)]

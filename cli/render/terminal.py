@@ -135,7 +135,7 @@ def _print_cards(console: Console, section: Section, currency: str | None) -> No
             for text in folded(line, console.width - 2):
                 console.print(Padding(Text(text, style=style), (0, 0, 0, 2)))
     if section.short:
-        console.print(Text(f"  {MORE}", style="dim"))
+        console.print(Text(f"  {MORE}{section.more}", style="dim"))
 
 
 def _table(fitted: Fitted, bars: Bars | None, *, color: bool) -> Table:

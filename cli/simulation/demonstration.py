@@ -14,6 +14,7 @@ from attribution.query import Query
 from attribution.query import query as ask
 from cli import exits
 from cli.document import Cell, Column, Document, Section
+from cli.documents.commands import command
 from cli.documents.reporting import run_documents
 from cli.render import render
 from cli.simulation.worldly import MARK, check_folder, options_of, simulate_into
@@ -85,7 +86,7 @@ def demonstrate(
     found = compare(context, options.window, json.loads((folder / MARK).read_text("utf-8")))
     report = folder / "report.html"
     documents = [
-        _with_truth(document, found, folder) for document in run_documents(context, result)
+        _with_truth(document, found, context, folder) for document in run_documents(context, result)
     ]
     write_file(report, render(documents, "html"))
     return documents, result.code or (exits.OK if found.agrees else exits.FAULT)
@@ -120,7 +121,7 @@ def compare(context: Context, window: Window, truth: Mapping[str, Any]) -> Compa
     return Comparison(tuple(rows))
 
 
-def _with_truth(document: Document, found: Comparison, folder: Path) -> Document:
+def _with_truth(document: Document, found: Comparison, context: Context, folder: Path) -> Document:
     section = Section(
         "truth", "Against the known truth", _COLUMNS, found.rows, brief=False, tone="agrees"
     )
@@ -133,7 +134,7 @@ def _with_truth(document: Document, found: Comparison, folder: Path) -> Document
         found.verdict,
         *document.remarks,
         f"Report: {folder / 'report.html'}",
-        f"Ask more: runbill --config {folder / 'runbill.yaml'} query --by experiment,phase",
+        f"Ask more: {command(context.loaded, 'query', '--by', 'experiment,phase')}",
     )
     return replace(document, data=data, sections=(*document.sections, section), remarks=remarks)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -110,6 +111,8 @@ def simulated_document(options: WorldOptions, folder: Path) -> Document:
         "simulate", directory=str(folder), window=window.as_dict(), seed=options.seed, files=files
     )
     tiles = (Tile("Window", str(window)), Tile("Files", ", ".join(files)))
-    after = f"Close it: runbill --config {folder / 'runbill.yaml'} run --window {first}..{last}"
+    settings = shlex.quote(str(folder / "runbill.yaml"))
+    span = f"{first}..{last + timedelta(days=1)}"  # a window ends before its second day
+    after = f"Close it: runbill --config {settings} run --window {span}"
     remarks = (after,) if (folder / "runbill.yaml").is_file() else ()
     return Document("simulate", f"A simulated cluster in {folder}", data, tiles, remarks=remarks)

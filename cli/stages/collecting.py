@@ -55,6 +55,7 @@ class Collected:
         kind: billing, kubernetes, prometheus or prices.
         again: Whether these days were closed with gaps before and are but tried once more.
         kept: Days whose rows of an earlier, complete reading stand.
+        excess: That more had to be put aside than ``quarantine_limit`` allows.
     """
 
     source: str
@@ -66,19 +67,20 @@ class Collected:
     kind: str = ""
     again: bool = False
     kept: frozenset[date] = frozenset()
+    excess: Gap | None = None
 
     @property
     def status(self) -> str:
         """closed, gaps or failed."""
         if self.facts is None:
             return FAILED
-        return GAPS if self.facts.gaps else CLOSED
+        return GAPS if self.facts.gaps or self.excess else CLOSED
 
     @property
     def gaps(self) -> tuple[Gap, ...]:
-        """The failure, or the gaps of the facts, and which earlier rows stand for them."""
+        """The failure, or the gaps of the facts, too much put aside, and what stands for them."""
         own = (self.failure,) if self.failure else self.facts.gaps if self.facts else ()
-        return (*own, self.standing) if self.standing else own
+        return (*own, *(gap for gap in (self.excess, self.standing) if gap))
 
     @property
     def standing(self) -> Gap | None:
@@ -98,6 +100,14 @@ class Collected:
             return False
         return self.facts.quarantined / max(self.facts.seen, self.facts.quarantined) > limit
 
+    def limited(self, limit: float) -> Collected:
+        """The same, with the gap that says so if more was put aside than the limit allows."""
+        if self.facts is None or not self.above(limit):
+            return self
+        aside, seen = self.facts.quarantined, max(self.facts.seen, self.facts.quarantined)
+        detail = f"{aside} of {seen} rows read were put aside, more than quarantine_limit: {limit}"
+        return replace(self, excess=Gap("quarantine_limit", detail))
+
 
 def collect(context: Context, task: Task) -> Collected:
     """Read a source for a window of whole days and replace its partitions.
@@ -106,6 +116,7 @@ def collect(context: Context, task: Task) -> Collected:
         LedgerError, SourceError: The ledger could not be written.
     """
     outcome, collector = _read(task)
+    outcome = outcome.limited(context.loaded.settings.quarantine_limit)
     days = closes.days_of(outcome)
     before = closes.earlier(context.ledger, outcome.source, days)
     outcome = replace(outcome, kept=_kept(outcome, days, before))
@@ -196,14 +207,20 @@ def _with_earlier(
 
 
 def complaints(outcomes: Sequence[Collected]) -> Iterator[str]:
-    """A line for each source that failed, for the log of whoever runs this unattended."""
-    failed = [outcome for outcome in outcomes if outcome.failure]
-    lines = (
-        f"{each.source} ({'required' if each.required else 'optional'}) failed: {gap.detail}"
-        for each in failed
-        for gap in each.gaps
-    )
+    """What went wrong, a line each, for the log of whoever runs this unattended."""
+    lines = (line for each in outcomes for line in _complaints(each))
     yield from dict.fromkeys(lines)
+
+
+def _complaints(each: Collected) -> Iterator[str]:
+    """That a source failed, or why reading it in part gives exit code 3."""
+    need = "required" if each.required else "optional"
+    if each.failure:
+        yield from (f"{each.source} ({need}) failed: {gap.detail}" for gap in each.gaps)
+    elif each.required and not each.again:
+        yield from (f"{each.source} ({need}) has gaps: {gap.detail}" for gap in each.gaps)
+    elif each.excess:
+        yield f"{each.source} ({need}): {each.excess.detail}"
 
 
 def exit_code(outcomes: Sequence[Collected], limit: float) -> int:

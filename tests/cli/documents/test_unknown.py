@@ -70,3 +70,26 @@ def test_nothing_read_costs_nothing_known(tmp_path: Path, invoke: Invoke) -> Non
     data = document(done)
     assert (data["total"], data["billed"]) == (None, None)
     assert "0.00" not in invoke("run").stdout
+
+
+def test_too_much_put_aside_is_told_where_it_matters(tmp_path: Path, invoke: Invoke) -> None:
+    bill(tmp_path, f"{HEAD},EffectiveCost", f"{LINE},7", f"{LINE},seven")
+    done = invoke("run", "--day", "2026-11-03", "-o", "json")
+    assert done.exit_code == 3
+    said = "1 of 2 rows read were put aside, more than quarantine_limit: 0.001"
+    assert said in done.stderr
+    (entry,) = (each for each in document(done)["coverage"] if each["source"] == "b")
+    assert (entry["status"], entry["gaps"][0]["reason"]) == ("gaps", "quarantine_limit")
+    assert said in entry["gaps"][0]["detail"]
+
+
+def test_a_second_run_says_that_nothing_changed(tmp_path: Path, invoke: Invoke) -> None:
+    bill(tmp_path, f"{HEAD},EffectiveCost", f"{LINE},7")
+    config = tmp_path / "else where.yaml"
+    (tmp_path / "runbill.yaml").rename(config)
+    assert "Nothing was closed" not in invoke("--config", config, "run").stdout
+    again = invoke("--config", config, "run").stdout
+    assert "Already closed, nothing changed: 2026-11-03" in again
+    (tmp_path / "bill.csv").unlink()
+    lacking = invoke("--config", config, "run").stdout
+    assert f"Nothing was closed: runbill --config '{config}' doctor says" in lacking
