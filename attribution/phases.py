@@ -35,9 +35,9 @@ _EVALUATOR = r"^eval(uat|$|[-_.0-9])"
 
 
 def glob_regex(pattern: str) -> str:
-    """A glob (``*``, ``?``) as an anchored regular expression."""
+    """A glob (``*``, ``?``, both also for line breaks) as an anchored regular expression."""
     parts = re.split(r"([*?])", pattern)
-    return "^" + "".join({"*": ".*", "?": "."}.get(p, re.escape(p)) for p in parts) + "$"
+    return "(?s)^" + "".join({"*": ".*", "?": "."}.get(p, re.escape(p)) for p in parts) + "$"
 
 
 def add_phase(lives: pl.DataFrame, settings: Settings) -> pl.DataFrame:

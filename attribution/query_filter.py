@@ -26,10 +26,17 @@ def key_value(key: str) -> pl.Expr:
     return pl.coalesce(value, special, pl.lit(UNATTRIBUTED)).alias(key)
 
 
+def _tagged(key: str, glob: str) -> pl.Expr:
+    """Whether a row has a value that fits; what has none is found by its special name alone."""
+    value = key_value(key)
+    special = value.is_in([*SPECIAL, UNATTRIBUTED])
+    return pl.when(special).then(value == glob).otherwise(value.str.contains(glob_regex(glob)))
+
+
 def shown(request: Query) -> pl.Expr:
     """Whether a row passes all filters; an identity key given as a tag also meets the identity."""
     tests = [key_value(key).str.contains(glob_regex(glob)) for key, glob in request.filters.items()]
     for key, glob in request.tags.items():
-        values = [key_value(f"label:{key}"), *([key_value(key)] if key in IDENTITY_KEYS else [])]
-        tests.append(pl.any_horizontal(value.str.contains(glob_regex(glob)) for value in values))
+        keys = [f"label:{key}", *([key] if key in IDENTITY_KEYS else [])]
+        tests.append(pl.any_horizontal(_tagged(name, glob) for name in keys))
     return pl.all_horizontal(pl.lit(True), *tests)

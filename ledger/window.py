@@ -23,6 +23,9 @@ from datetime import UTC, date, datetime, timedelta
 from ledger.errors import UsageError
 
 FORMS = "yesterday, today, 7d, 24h, 2w, lastweek, month, lastmonth or 2026-11-01..2026-11-08"
+FIRST_YEAR, LAST_YEAR = 1970, 9000
+"""Years of days that can be asked for; beyond them arithmetic with days leaves the calendar."""
+
 _UNITS = {
     "m": timedelta(minutes=1),
     "h": timedelta(hours=1),
@@ -104,9 +107,12 @@ def parse_day(text: str) -> date:
     try:
         if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", text):
             raise ValueError
-        return date.fromisoformat(text)
+        day = date.fromisoformat(text)
     except ValueError:
         raise UsageError(f"{text!r} is not a day", "write it like 2026-11-30") from None
+    if not FIRST_YEAR <= day.year <= LAST_YEAR:
+        raise UsageError(f"{text} is a day of no bill", f"years {FIRST_YEAR} to {LAST_YEAR}")
+    return day
 
 
 def parse_window(text: str, now: datetime) -> Window:
@@ -135,9 +141,12 @@ def _lookback(count: int, unit: str, now: datetime, today: datetime) -> Window:
     if unit == "h":
         end = end.replace(minute=0)
     try:
-        return Window(end - count * _UNITS[unit], end)
+        window = Window(end - count * _UNITS[unit], end)
     except OverflowError:
-        raise UsageError(f"{count}{unit} reaches before the calendar", f"use {FORMS}") from None
+        window = None
+    if window is None or window.start.year < FIRST_YEAR:
+        raise UsageError(f"{count}{unit} reaches before {FIRST_YEAR}", f"use {FORMS}")
+    return window
 
 
 def _word(text: str, now: datetime, today: datetime) -> Window:
@@ -172,4 +181,5 @@ def _moment(text: str) -> datetime:
         raise UsageError(
             f"{text!r} is not a time", "write 2026-11-01 or 2026-11-01T06:00Z"
         ) from None
+    parse_day(text[:10])
     return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -54,6 +54,10 @@ def test_each_form_means_one_window(text: str, start: str, end: str) -> None:
         "month",
         "9999w 1d",
         "999999w",
+        "9999-12-31",
+        "0001-01-01",
+        "0001-01-01T00:00+14:00..2026-11-01",
+        "3000w",
         "2026-1-1",
     ],
 )
