@@ -8,6 +8,7 @@ import polars as pl
 
 from attribution.methods import CPU, MEMORY, POD, Rates
 from ledger.settings import Prices, Settings
+from ledger.text import counted
 
 _PER = {"vcpu": "vCPU-hour", "gib": "GiB-hour"}
 
@@ -36,7 +37,7 @@ def doubts(costs: pl.DataFrame) -> Iterator[str]:
     low = costs.filter(doubted).select("cluster", "uid").n_unique()
     if low:
         yield (
-            f"{low} pods with low confidence: seen by one source, or shorter than the "
+            f"{counted(low, 'pod')} with low confidence: seen by one source, or shorter than the "
             "distance of two samples"
         )
     if costs.filter(pl.col("x_Basis") == "estimated").height:

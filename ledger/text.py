@@ -1,4 +1,4 @@
-"""Texts that must come out the same everywhere: canonical JSON, short hashes, public URLs."""
+"""Texts that must come out the same everywhere: canonical JSON, hashes, public URLs, counts."""
 
 from __future__ import annotations
 
@@ -23,6 +23,11 @@ def canonical_json(data: object) -> str:
     except UnicodeEncodeError:  # half of a surrogate pair has no UTF-8 form; its escape has
         return json.dumps(data, sort_keys=True, separators=(",", ":"))
     return text
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun: ``1 pod``, ``2 pods``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def short_hash(text: str, length: int = 16) -> str:

@@ -10,25 +10,27 @@ from decimal import Context, Decimal
 
 import polars as pl
 
-from collector.billing.sheet import ROW
+from collector.billing.sheet import NULL_WORDS, ROW
 from ledger.facts import Quarantine
+from ledger.text import counted
 
 NOTES = {
     "renamed": "columns read under another name: {column} ({where})",
     "kept": "columns kept in x_Other: {column} ({where})",
     "repeated": "columns that stand more than once: {column} ({where})",
     "lacking": "columns that are not there: {column} ({where})",
-    "zoneless": "{n} times without a zone read as {zone} ({where})",
-    "one_moment": "{n} lines end where they start: read as lasting to the day's end ({where})",
-    "no_category": "ChargeCategory is not given on {n} lines: read as Usage ({where})",
-    "null_cost": "{column} is not given on {n} lines: unknown, not 0 ({where})",
-    "zero_unknown": "{column} is 0 on {n} lines with an EffectiveCost: unknown, not free ({where})",
-    "unread": "{column} cannot be read on {n} lines: left empty ({where})",
-    "unread_json": "{column} is no JSON object on {n} lines: kept as text in x_Other ({where})",
-    "not_utf8": "{n} lines hold bytes that are no UTF-8: each shown as U+FFFD ({where})",
+    "zoneless": "{stamps} without a zone: read as {zone} ({where})",
+    "one_moment": "{lines} of no length: read as lasting to the day's end ({where})",
+    "no_category": "ChargeCategory is not given on {lines}: read as Usage ({where})",
+    "null_cost": "{column} is not given on {lines}: unknown, not 0 ({where})",
+    "zero_unknown": "{column} is 0 on {lines} with an EffectiveCost: unknown, not free ({where})",
+    "unread": "{column} cannot be read on {lines}: left empty ({where})",
+    "unread_json": "{column} is no JSON object on {lines}: kept as text in x_Other ({where})",
+    "not_utf8": "{lines} with bytes that are no UTF-8: each shown as U+FFFD ({where})",
 }
 """Kinds of notes that are counted per file and column, in the order in which they are said."""
 
+_NO_VALUE = f"holds no value (nothing, {', '.join(NULL_WORDS[:-1])} or {NULL_WORDS[-1]})"
 _NAMES_SHOWN = 3
 _EXACT = Context(prec=5000)
 
@@ -76,7 +78,7 @@ class Tally:
         if not bad.any():
             return rows
         number, cell = rows.filter(bad).select(ROW, column).row(0)
-        shown = "is empty" if cell is None else repr(str(cell)[:60])
+        shown = _NO_VALUE if cell is None else repr(str(cell)[:60])
         fault = self.faults.setdefault(reason, Fault(0, f"row {number}: {column} {shown}"))
         fault.count += int(bad.sum())
         return rows.filter(~bad)
@@ -112,8 +114,10 @@ def counted_notes(tallies: Sequence[Tally]) -> Iterator[str]:
     order = list(NOTES)
     for kind, column in sorted(met, key=lambda key: (order.index(key[0]), key[1])):
         files = met[kind, column]
+        number = sum(tally.counts[kind, column] for tally in files)
         yield NOTES[kind].format(
-            n=sum(tally.counts[kind, column] for tally in files),
+            lines=counted(number, "line"),
+            stamps=counted(number, "time stamp"),
             column=column,
             zone=files[0].zone,
             where=named([tally.where for tally in files]),

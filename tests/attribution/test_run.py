@@ -102,7 +102,7 @@ def test_the_close_tells_gaps_and_notes(
         "unmatched_node",
         "unpriced",
     }
-    assert json.loads(row["notes"])[0].startswith("1 pods with low confidence")
+    assert json.loads(row["notes"])[0].startswith("1 pod with low confidence")
     assert (row["version"], row["settings_hash"]) == ("1", Settings().digest())
 
 

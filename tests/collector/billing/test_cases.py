@@ -14,6 +14,7 @@ import pytest
 from collector.billing import from_settings
 from ledger.facts import Facts
 from ledger.settings import Bill
+from ledger.text import counted
 
 # B01 re-read, B03 a month written twice, B11 a crash, B13 unknown costs, B21 tag keys, B27 won,
 # B31 an adjustment of a day.
@@ -71,7 +72,9 @@ def test_case(case: dict[str, Any], tmp_path: Path) -> None:
             assert facts is not None
             nulls = facts.tables["charges"][unknown["column"]].null_count()
             assert nulls == int(unknown["rows"])
-            assert any(f"{unknown['column']} is 0 on {nulls} lines" in n for n in facts.notes)
+            assert any(
+                f"{unknown['column']} is 0 on {counted(nulls, 'line')}" in n for n in facts.notes
+            )
         elif check["measure"] == "rows":
             rows = 0 if facts is None else facts.tables["charges"].height
             assert rows == int(check["is"]["rows"])

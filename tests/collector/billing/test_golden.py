@@ -75,7 +75,7 @@ def test_real_anonymised_bill_of_three_providers(shared: Path, collect_path: Col
     assert charges.filter(pl.col("ContractedCost").is_null())["x_LineId"].n_unique() == 7
     assert charges["x_Other"].str.json_path_match("$.Id").null_count() == 0
     assert facts.quarantine == ()
-    assert any("4000 times without a zone read as UTC" in note for note in facts.notes)
+    assert any("4000 time stamps without a zone: read as UTC" in note for note in facts.notes)
     assert any("x_Other: Id" in note for note in facts.notes)
 
 

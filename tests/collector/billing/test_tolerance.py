@@ -39,7 +39,8 @@ def test_no_billed_cost_is_a_fault_and_not_zero(collect: Collect, text: Text, wo
     facts = collect(content)
     assert billed(facts) == [2]
     assert reasons(facts) == {"missing_cost": 1}
-    assert facts.quarantine[0].example == "row 2: BilledCost is empty"
+    no_value = "holds no value (nothing, NULL, null, None or NaN)"  # NaN is not nothing
+    assert facts.quarantine[0].example == f"row 2: BilledCost {no_value}"
 
 
 @pytest.mark.parametrize("column", ["EffectiveCost", "ListCost", "ContractedCost"])
@@ -47,7 +48,7 @@ def test_another_cost_that_is_not_given_is_unknown(collect: Collect, column: str
     facts = collect([{column: "NULL"}])
     assert one(facts, column) is None
     assert reasons(facts) == {}
-    assert any(note.startswith(f"{column} is not given on 1 lines") for note in facts.notes)
+    assert any(note.startswith(f"{column} is not given on 1 line:") for note in facts.notes)
 
 
 def test_null_words_in_text_are_null(collect: Collect) -> None:
@@ -79,7 +80,9 @@ def test_zone_of_the_settings(collect: Collect) -> None:
     facts = collect([row], timezone="Asia/Shanghai")
     assert one(facts, "ChargePeriodStart") == datetime(2026, 5, 1, 16, tzinfo=UTC)
     assert one(facts, "day") == date(2026, 5, 1)
-    assert any("2 times without a zone read as Asia/Shanghai" in note for note in facts.notes)
+    assert any(
+        "2 time stamps without a zone: read as Asia/Shanghai" in note for note in facts.notes
+    )
 
 
 def test_periods_that_end_too_early_or_too_late(collect: Collect) -> None:
@@ -202,7 +205,7 @@ def test_columns_that_may_be_missing(collect: Collect) -> None:
     assert (row["BilledCost"], row["ChargeCategory"], row["EffectiveCost"]) == (5, "Usage", None)
     assert (row["x_Dimension"], row["x_Elasticity"]) == ("other", "elastic")
     assert any("EffectiveCost" in note for note in facts.notes)
-    assert any(note.startswith("ChargeCategory is not given on 1 lines") for note in facts.notes)
+    assert any(note.startswith("ChargeCategory is not given on 1 line:") for note in facts.notes)
 
 
 def test_zero_where_the_cost_is_not_known(collect: Collect) -> None:
@@ -214,7 +217,7 @@ def test_zero_where_the_cost_is_not_known(collect: Collect) -> None:
     charges = facts.tables["charges"].sort("EffectiveCost")
     assert charges["ContractedCost"].to_list() == [0, 4, None]
     assert charges["ListCost"].to_list() == [0, None, 10]
-    assert any(note.startswith("ContractedCost is 0 on 1 lines") for note in facts.notes)
+    assert any(note.startswith("ContractedCost is 0 on 1 line ") for note in facts.notes)
 
 
 def test_effective_cost_on_a_purchase_that_its_usage_carries_too(collect: Collect) -> None:
@@ -255,7 +258,7 @@ def test_tags_that_are_no_json_are_kept_beside(collect: Collect) -> None:
     facts = collect([{"Tags": "team=a;env=b"}])
     assert one(facts, "Tags") is None
     assert one(facts, "x_Other") == '{"Tags":"team=a;env=b"}'
-    assert any(note.startswith("Tags is no JSON object on 1 lines") for note in facts.notes)
+    assert any(note.startswith("Tags is no JSON object on 1 line:") for note in facts.notes)
 
 
 def test_quotes_and_line_breaks_in_cells(collect: Collect) -> None:
@@ -348,7 +351,7 @@ def test_a_cut_parquet_file_is_refused(
 def test_bytes_that_are_no_utf8(collect: Collect, text: Text) -> None:
     facts = collect(text([{"ServiceName": "Café"}]).encode("latin-1"))
     assert billed(facts) == [1]
-    assert any(note.startswith("1 lines hold bytes that are no UTF-8") for note in facts.notes)
+    assert any(note.startswith("1 line with bytes that are no UTF-8") for note in facts.notes)
 
 
 def test_typed_parquet(collect_path: Collect, tmp_path: Path) -> None:
