@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+ELSEWHERE = True
 RUNS = 10
 TARGET_SECONDS = 0.3
 

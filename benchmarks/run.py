@@ -1,7 +1,8 @@
 """Run the benchmarks and print one JSON document.
 
 Every module beside this one that has a function ``bench() -> dict`` is a benchmark; its name is the
-module's. Each runs in a process of its own, so that peak memory is its own too.
+module's. Each runs in a process of its own, so that peak memory is its own too; a module that says
+``ELSEWHERE = True`` starts further processes for the work, and measures what it wants of them.
 
 Usage: ``python benchmarks/run.py [NAME ...]`` (all, if none is named; ``make bench``).
 """
@@ -51,11 +52,14 @@ def in_own_process(name: str) -> dict[str, Any] | None:
 
 
 def measure(name: str) -> dict[str, Any] | None:
-    """Run a benchmark here and add this process's peak memory (MB of 10^6 bytes)."""
-    bench = getattr(load(name), "bench", None)
+    """Run a benchmark; add this process's peak memory (MB of 10^6 bytes) if it works here."""
+    module = load(name)
+    bench = getattr(module, "bench", None)
     if bench is None:
         return None
     result: dict[str, Any] = bench()
+    if getattr(module, "ELSEWHERE", False):
+        return result
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # bytes on macOS, else KiB
     return {**result, "peak_rss_mb": round(peak * (1 if sys.platform == "darwin" else 1024) / 1e6)}
 
