@@ -28,11 +28,12 @@ class QueryResult:
         query: The question.
         currency: ISO 4217; None if the window holds nothing and no currency was asked for.
         rows: In order of cost, largest first: the keys, ``cost`` (None if no share of it is
-            known), ``active_cost`` (None if any share's is unknown), ``active_cost_known_share``
-            (part of the effective cost whose activity is known), ``gpu_hours``, ``basis`` (billed,
-            estimated, declared or mixed), ``unknown`` (shares whose cost is unknown),
-            ``confidence`` (low if any share's is: seen by one source, or a life shorter than the
-            distance of two samples).
+            known), ``active_cost`` (of the shares whose activity is known; None if these are less
+            than 99 % of the row's effective cost), ``active_cost_known_share`` (that part exactly),
+            ``gpu_hours``, ``basis`` (billed, estimated, declared or mixed), ``unknown`` (shares
+            whose cost is unknown), ``confidence`` (low if at least 1 % of the row's cost is: seen
+            by one source, or a life shorter than the distance of two samples). Parts weigh by
+            absolute cost, so that credits do not cancel.
         total: Sum of what is known of the rows shown; None if nothing of them is known.
         window_total: The same of all rows of the window.
         billed: Sum of the invoice lines of the window; None if there is none.
@@ -115,24 +116,33 @@ def _sum(
     return Decimal(total).quantize(_NOTHING)
 
 
+def _little(part: pl.Expr, whole: str, *, below: bool = False) -> pl.Expr:
+    """Whether a part is at most (``below``: less than) 1 % of a whole that is not 0; exact."""
+    parts, every = part.sum() * 100, pl.col(whole).sum()
+    return (every > 0) & (parts < every if below else parts <= every)
+
+
 def _grouped(request: Query, rows: pl.DataFrame) -> list[dict[str, Any]]:
     cost, by = COST_OF[request.cost], list(request.by)
     if not by:
         return []
-    dark = pl.col("dark").sum() > 0
-    effective = pl.col("EffectiveCost").sum().cast(pl.Float64)
-    dark_cost = pl.col("dark_cost").sum().cast(pl.Float64)
+    bright = (pl.col("dark").sum() == 0) | _little(pl.col("dark_size"), "effective_size") & (
+        pl.col("dark_unknown").sum() == 0
+    )
+    effective, dark = (
+        pl.col(name).sum().cast(pl.Float64) for name in ("effective_size", "dark_size")
+    )
+    low = pl.col("confidence") == "low"
+    sure = ~low.any() | _little(pl.col("size").filter(low), "size", below=True)
     single = pl.when(pl.col("x_Basis").n_unique() == 1).then(pl.col("x_Basis").first())
     figures = {
         "cost": from_units(pl.when(pl.col("known").sum() > 0).then(pl.col(cost).sum())),
-        "active_cost": from_units(pl.when(~dark).then(pl.col("ActiveCost").sum())),
-        "active_cost_known_share": pl.when(effective != 0).then(1 - dark_cost / effective),
+        "active_cost": from_units(pl.when(bright).then(pl.col("ActiveCost").sum())),
+        "active_cost_known_share": pl.when(effective != 0).then(1 - dark / effective),
         "gpu_hours": pl.col("gpu_seconds").sum().cast(pl.Float64) / 3600,
         "basis": single.otherwise(pl.lit("mixed")),
         "unknown": pl.col("unknown").sum(),
-        "confidence": pl.when((pl.col("confidence") == "low").any())
-        .then(pl.lit("low"))
-        .otherwise(pl.lit("high")),
+        "confidence": pl.when(sure).then(pl.lit("high")).otherwise(pl.lit("low")),
     }
     wanted = [figure.alias(name) for name, figure in figures.items() if name not in by]
     keyed = rows.with_columns(key_value(key) for key in by)

@@ -49,6 +49,9 @@ def share_idle(rows: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
     spread = pl.col("pool").is_in(given["pool"].unique().implode()).fill_null(value=False)
     kept = rows.filter(~(spread & (pl.col("target") == IDLE)))
     more = given.select("row", *(pl.col(name).alias(f"more_{name}") for name in money))
+    # What is given was idle: its activity is known.
+    known = pl.col("effective_size") + pl.col("more_EffectiveCost").fill_null(0).abs()
     return kept.join(more, on="row", how="left", maintain_order="left").with_columns(
-        pl.col(name) + pl.col(f"more_{name}").fill_null(0) for name in money
+        *(pl.col(name) + pl.col(f"more_{name}").fill_null(0) for name in money),
+        known.alias("effective_size"),
     )

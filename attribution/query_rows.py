@@ -18,9 +18,11 @@ def read_rows(ledger: Ledger, request: Query) -> pl.DataFrame:
 
     Returns:
         The columns of the keys that are looked at, ``label:KEY`` columns, cost columns and
-        ``gpu_seconds``; ``dark`` and ``dark_cost`` (shares, and effective cost, without a known
-        activity), ``unknown`` and ``known`` (shares by whether their cost is known), ``billed``
-        (rows that stand on an invoice).
+        ``gpu_seconds``; ``size`` and ``effective_size`` (absolute cost, as asked and effective:
+        what a part of the row weighs, credits too); ``dark``, ``dark_size`` and ``dark_unknown``
+        (without a known activity: shares, their absolute effective cost, and shares of which that
+        is not known either), ``unknown`` and ``known`` (shares by whether their cost is known),
+        ``billed`` (rows that stand on an invoice).
     """
     fine, columns = request.fine, _columns(request)
     money = [name for name in columns if name in COST_OF.values()]
@@ -28,21 +30,24 @@ def read_rows(ledger: Ledger, request: Query) -> pl.DataFrame:
     cost = COST_OF[request.cost]
     counted = not fine and cost != "ActiveCost"
     unknown = pl.col(f"{cost}_unknown").sum() if counted else pl.col(cost).null_count()
-    dark = pl.col("EffectiveCost").filter(pl.col("ActiveCost").is_null())
+    effective, dark = pl.col("EffectiveCost"), pl.col("ActiveCost").is_null()
     sums = (
         _source(ledger, request, fine=fine)
         .group_by(keys)
         .agg(
             *(pl.col(name).sum() for name in (*money, "gpu_seconds")),
-            pl.col("ActiveCost").null_count().alias("dark"),
-            dark.sum().alias("dark_cost"),
+            pl.col(cost).abs().sum().alias("size"),
+            effective.abs().sum().alias("effective_size"),
+            dark.sum().cast(pl.Int64).alias("dark"),
+            effective.filter(dark).abs().sum().alias("dark_size"),
+            effective.filter(dark).null_count().cast(pl.Int64).alias("dark_unknown"),
             unknown.cast(pl.Int64).alias("unknown"),
             pl.col(cost).count().alias("known"),
             pl.col("BilledCost").count().alias("billed"),
         )
         .collect()
     )
-    amounts = [*money, "dark_cost"]
+    amounts = [*money, "size", "effective_size", "dark_size"]
     # Any fixed order will do; the rows may be millions, and hashes are compared fastest.
     order = pl.struct(keys).hash(seed=0)
     return sums.sort(order).with_columns(to_units(pl.col(name)) for name in amounts)

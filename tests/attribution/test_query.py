@@ -99,6 +99,52 @@ def test_hours_cards_basis_and_activity(books: Ledger) -> None:
     assert rows["mei"]["active_cost"] == 4
 
 
+@pytest.fixture(scope="module")
+def crumb(
+    tmp_path_factory: pytest.TempPathFactory,
+    new_day: type[DayBuilder],
+    write_day: Callable[..., None],
+) -> Callable[[str, str], Ledger]:
+    """Books of a day of storage and of one node whose only pod is doubtful and not measured."""
+
+    def books(node: str, rest: str) -> Ledger:
+        day = new_day().node(end=1).line("node", effective=node, ServiceName="Everything")
+        day.pod("short", end=1, gpus=8, labels={"experiment": "tiny"})
+        day.line("s3", "s3", until=24, effective=rest, ServiceName="Everything")
+        ledger = Ledger.open(str(tmp_path_factory.mktemp("crumb")), create=True)
+        write_day(ledger, day)
+        attribute(ledger, Settings(), [DAY], version="1")
+        return ledger
+
+    return books
+
+
+@pytest.mark.parametrize(
+    ("node", "rest", "confidence", "active", "share"),
+    [
+        ("0.23", "202361", "high", Decimal(202361), 1 - 0.23 / 202361.23),
+        ("1", "99.000001", "high", Decimal("99.000001"), 0.99),
+        ("1", "99", "low", Decimal(99), 0.99),
+        ("1", "98.9", "low", None, 98.9 / 99.9),
+        ("1", "-102361", "high", Decimal(-102361), 1 - 1 / 102362),
+        ("1", "-1", "low", None, 0.5),
+        ("1", "0", "low", None, 0.0),
+    ],
+)
+def test_doubts_weigh_by_cost(
+    crumb: Callable[[str, str], Ledger],
+    node: str,
+    rest: str,
+    confidence: str,
+    active: Decimal | None,
+    share: float,
+) -> None:
+    (row,) = ask(crumb(node, rest), by=("service",)).rows
+    assert (row["confidence"], row["active_cost"]) == (confidence, active)
+    assert row["active_cost_known_share"] == pytest.approx(share)
+    assert row["cost"] == Decimal(node) + Decimal(rest)
+
+
 def test_unknown_shares_are_counted(books: Ledger) -> None:
     rows = {row["node"]: row for row in ask(books, by=("node",), cost="list").rows}
     assert (rows["n1"]["cost"], rows["n1"]["unknown"]) == (None, 5)
@@ -148,6 +194,8 @@ def test_tags_are_globs_over_labels_tags_and_identity(books: Ledger) -> None:
     assert costs(ask(books, tags={"owner": "m*"})) == {"a": 16}
     assert costs(ask(books, tags={"team": "__idle__"})) == {"__idle__": 22}
     assert costs(ask(books, tags={"nosuch": "*x"})) == {}
+    assert costs(ask(books, tags={"nosuch": "*"})) == {}
+    assert "__idle__" not in costs(ask(books, tags={"team": "*"}))
 
 
 def test_shared_idle_goes_to_the_holders_of_the_node(books: Ledger) -> None:
