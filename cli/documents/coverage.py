@@ -31,16 +31,18 @@ _WORST = ("failed", "gaps", "closed")
 def coverage_of(
     ledger: Ledger, window: Window, named: AbstractSet[str] = frozenset()
 ) -> list[dict[str, Any]]:
-    """One entry per source that closed a day of the window, by name.
+    """One entry per source that closed a day of the window, or should have, by name.
 
     Args:
         ledger: The ledger.
         window: What was asked for.
         named: The sources of the settings; of any other it is said that its rows do not count.
+            A day of the window that one of them was never read for is a gap, and covered by 0.
 
     Returns:
-        ``source, status, ratio`` (mean over days; None = not applicable), ``days``, ``gaps`` (each
-        different one once, with the number of days), ``quarantine`` and ``notes``, likewise.
+        ``source, status, ratio`` (mean over the days of the window; None = not applicable),
+        ``days``, ``gaps`` (each different one once, with the number of days), ``quarantine`` and
+        ``notes``, likewise.
     """
     rows = (
         ledger.scan(CLOSES, window)
@@ -51,15 +53,50 @@ def coverage_of(
     by_source: dict[str, list[dict[str, Any]]] = {}
     for row in rows.iter_rows(named=True):
         by_source.setdefault(row["source"], []).append(row)
-    found = [
-        _entry(source, closes)
-        if not named or source in named or source == "attribution"
-        else _orphan(source, closes)
-        for source, closes in by_source.items()
-    ]
     done = {row["day"] for row in by_source.get("attribution", ())}
     missing = [day for day in window.days() if day not in done]
-    return [*found, _not_closed(missing)] if missing else found
+    if done:
+        by_source |= {source: [] for source in named if source not in by_source}
+    found = [
+        _entry(source, closes)
+        if source == "attribution" or not named
+        else _read_entry(source, closes, done, missing)
+        if source in named
+        else _orphan(source, closes)
+        for source, closes in sorted(by_source.items())
+    ]
+    return [*found, _not_closed(missing, window)] if missing else found
+
+
+def _read_entry(
+    source: str,
+    rows: Sequence[Mapping[str, Any]],
+    done: AbstractSet[date],
+    missing: Sequence[date],
+) -> dict[str, Any]:
+    """A source of the settings; closed days that it was not read for are a gap of it.
+
+    Args:
+        source: Its name.
+        rows: Its closes.
+        done: Days of the window that were closed.
+        missing: Days of the window that were not.
+    """
+    entry = _entry(source, rows)
+    read = {row["day"] for row in rows}
+    unread = sorted(done - read)
+    away = len(unread) + len(set(missing) - read)
+    if entry["ratio"] is not None:
+        entry["ratio"] *= len(read) / (len(read) + away)
+    if not unread:
+        return entry
+    gap = {"reason": "not_closed", "detail": f"never read: {_named_all(unread)}"}
+    return {
+        **entry,
+        "status": "failed" if entry["status"] == "failed" else "gaps",
+        "ratio": entry["ratio"] if read else 0.0,
+        "gaps": [*entry["gaps"], {**gap, "days": len(unread)}],
+    }
 
 
 def _orphan(source: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -77,19 +114,23 @@ def _orphan(source: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _not_closed(days: Sequence[date]) -> dict[str, Any]:
-    span = ", ".join(_named(window) for window in spans(days))
-    gap = {"reason": "not_closed", "detail": f"never closed: {span}", "days": len(days)}
+def _not_closed(days: Sequence[date], window: Window) -> dict[str, Any]:
+    detail = f"never closed: {_named_all(days)}"
+    gap = {"reason": "not_closed", "detail": detail, "days": len(days)}
     return {
         "source": "runbill",
         "status": "gaps",
-        "ratio": None,
+        "ratio": 1 - len(days) / len(list(window.days())),
         "days": len(days),
         "gaps": [gap],
         "quarantine": [],
         "notes": [],
         "data_through": None,
     }
+
+
+def _named_all(days: Sequence[date]) -> str:
+    return ", ".join(_named(window) for window in spans(days))
 
 
 def _named(window: Window) -> str:
@@ -102,7 +143,7 @@ def _entry(source: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     ratios = [row["coverage"] for row in rows if row["coverage"] is not None]
     return {
         "source": source,
-        "status": min((row["status"] for row in rows), key=_WORST.index),
+        "status": min((row["status"] for row in rows), key=_WORST.index, default="closed"),
         "ratio": sum(ratios) / len(ratios) if ratios else None,
         "days": len({row["day"] for row in rows}),
         "gaps": _distinct(rows, "gaps", ("reason", "detail")),

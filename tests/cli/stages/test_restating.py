@@ -134,5 +134,5 @@ def test_a_cut_bill_keeps_the_days_that_were_whole(world: Path, invoke: Invoke) 
     assert by(invoke, world, "day") == before
     collected = [each for each in data["run"]["collected"] if each["gaps"]]
     assert [[gap["reason"] for gap in each["gaps"]] for each in collected] == [
-        ["unreadable_file", "earlier_rows_stand"]
+        ["unreadable_file", "quarantine_limit", "earlier_rows_stand"]
     ]
