@@ -34,7 +34,7 @@ from cli.streams import emit
     metavar="KEY=VALUE",
     help="Only where this key has this value; globs allowed. Repeatable.",
 )
-@window_option(None, "What to look at (default: the days of the last run)")
+@window_option(None, "What to look at (default: from the first to the last closed day)")
 @click.option(
     "--cost",
     type=click.Choice(("effective", "billed", "contracted", "list", "active")),
@@ -42,7 +42,7 @@ from cli.streams import emit
     show_default=True,
     help="The figure that cost means.",
 )
-@click.option("--currency", metavar="CODE", help="Only this currency.")
+@click.option("--currency", metavar="CODE", help="Only this currency, in any case.")
 @click.option(
     "--idle",
     type=click.Choice(("separate", "share")),

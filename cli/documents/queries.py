@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
+import polars as pl
+
 from attribution.query import Cost, Query, QueryResult
 from attribution.query import query as ask
 from cli.clock import now
@@ -14,6 +16,7 @@ from cli.documents.figures import amount, unknown_shares
 from cli.stages.closes import attributed
 from cli.wiring import Context
 from ledger.errors import UsageError
+from ledger.schema import COSTS_DAILY
 from ledger.settings import source_names
 from ledger.store import Ledger
 from ledger.window import Window, parse_window
@@ -41,7 +44,8 @@ def query_documents(
     """One document per currency of the answer.
 
     Raises:
-        UsageError: A key is unknown or named twice, or the window cannot be read.
+        UsageError: A key or the currency is unknown, a key is named twice, or the window cannot
+            be read.
         LedgerError: No day has been attributed yet.
     """
     asked = parse_window(window, now()) if window else closed_window(context.ledger)
@@ -51,11 +55,27 @@ def query_documents(
         cast("Cost", cost),
         _mapping("--tag", tags),
         _mapping("--filter", filters),
-        currency,
+        _currency(context.ledger, asked, currency),
         "share" if idle == "share" else "separate",
     )
     coverage = coverage_of(context.ledger, asked, source_names(context.loaded.settings))
     return [query_document(result, coverage) for result in ask(context.ledger, request)]
+
+
+def _currency(ledger: Ledger, window: Window, asked: str | None) -> str | None:
+    """The currency of the window that is meant, whatever its case.
+
+    Raises:
+        UsageError: The window holds others, and not that one.
+    """
+    rows = ledger.scan(COSTS_DAILY, window).select(pl.col("BillingCurrency").unique().sort())
+    known: list[str] = rows.collect()["BillingCurrency"].drop_nulls().to_list()
+    if asked is None or not known:
+        return asked
+    found = next((code for code in known if code.casefold() == asked.strip().casefold()), None)
+    if found is None:
+        raise UsageError(f"no cost in {asked!r} in this window", f"there is: {', '.join(known)}")
+    return found
 
 
 def closed_window(ledger: Ledger) -> Window:

@@ -118,3 +118,14 @@ def test_active_cost_is_unknown_as_soon_as_a_part_is() -> None:
     assert active(known, known) == 3
     assert active(known, dark) is None
     assert active(dark, known) is None
+
+
+def test_a_currency_is_found_in_any_case_and_an_unknown_one_refused(
+    books: Path, invoke: Invoke
+) -> None:
+    (found,) = documents(invoke, "query", "--currency", "usd")
+    assert (found["currency"], Decimal(found["total"])) == ("USD", Decimal(10))
+    done = invoke("query", "--currency", "EUR")
+    assert done.exit_code == 2
+    assert done.stdout == ""
+    assert "CNY, USD" in done.stderr
