@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from ledger.errors import RunbillError
 from ledger.facts import Facts
 from ledger.window import Window
 
@@ -42,6 +43,7 @@ class Probe:
         detail: What was seen, or why not; one line.
         blind: What cannot be answered without it; empty if ok.
         reach: The time span that the source still holds, if it can tell.
+        failure: What ``collect`` raises, if it can do nothing at all without it.
     """
 
     need: str
@@ -49,6 +51,7 @@ class Probe:
     detail: str
     blind: str = ""
     reach: Window | None = None
+    failure: type[RunbillError] | None = None
 
 
 class Collector(Protocol):

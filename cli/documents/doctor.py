@@ -58,7 +58,9 @@ def sources_document(loaded: LoadedSettings) -> tuple[Document, int]:
         met; 4 or 5 if no source can be read at all.
     """
     probed = [(source, *_probe(source)) for source in sources(loaded)]
-    codes = [code for _, _, code in probed]
+    # The prices of the settings are always at hand: they do not count.
+    counted = [each for each in probed if each[0].kind != "prices"]
+    codes = [code for _, _, code in counted or probed]
     absent = [_lacking(name, blind) for name, blind in blind_spots(loaded.settings)]
     needs = tuple([*(row for _, rows, _ in probed for row in rows), *absent])
     able = sum(code == exits.OK for code in codes)
@@ -120,8 +122,10 @@ def _probe(source: Source) -> tuple[list[dict[str, object]], int]:
         _row(source, probe.need, probe.ok, probe.detail, probe.blind, probe.reach)
         for probe in answer
     ]
-    met = all(probe.ok for probe in answer)
-    return rows, exits.OK if met or not source.required else exits.GAPS
+    if not source.required or all(probe.ok for probe in answer):
+        return rows, exits.OK
+    failure = next((probe.failure for probe in answer if probe.failure), None)
+    return rows, failure.exit_code if failure else exits.GAPS
 
 
 def _row(
@@ -196,13 +200,20 @@ def _cost_of_pods(context: Context, window: Window) -> pl.DataFrame:
             & (pl.col("BillingCurrency") == context.loaded.settings.currency)
         )
         .group_by("cluster", "uid")
-        .agg(pl.col("EffectiveCost").sum().alias("cost"))
+        .agg(_known_sum("EffectiveCost").alias("cost"))
         .collect()
     )
 
 
 def _sum(rows: pl.DataFrame) -> Decimal:
     return Decimal(str(rows["cost"].sum() or 0))
+
+
+def _known_sum(name: str) -> pl.Expr:
+    """The sum of what is known; null if nothing is."""
+    import polars as pl
+
+    return pl.when(pl.col(name).count() > 0).then(pl.col(name).sum())
 
 
 def _hit_rows(joined: pl.DataFrame) -> Iterator[dict[str, object]]:
@@ -212,7 +223,7 @@ def _hit_rows(joined: pl.DataFrame) -> Iterator[dict[str, object]]:
         joined.group_by("key", "rule")
         .agg(
             pl.len().cast(pl.Int64).alias("pods"),
-            pl.col("cost").sum(),
+            _known_sum("cost"),
             pl.col("value").drop_nulls().min().alias("example"),
         )
         .with_columns(pl.col("cost").sum().over("key").alias("whole"))
@@ -223,5 +234,5 @@ def _hit_rows(joined: pl.DataFrame) -> Iterator[dict[str, object]]:
         key=lambda row: (order[row["key"]], row["rule"] is None, -row["pods"], row["rule"] or ""),
     ):
         whole = row.pop("whole")
-        share = float(row["cost"] / whole) if whole else None
+        share = None if row["cost"] is None or not whole else float(row["cost"] / whole)
         yield {**row, "rule": row["rule"] or "(none hit)", "share": share}

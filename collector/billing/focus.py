@@ -121,7 +121,7 @@ class FocusBill:
         try:
             read = read_bill(self.path, self.bill.timezone, None)
         except (SourceError, BadInputError) as error:
-            return [Probe(need, False, str(error), "the whole bill")]
+            return [Probe(need, False, str(error), "the whole bill", failure=type(error))]
         rows = sum(tally.rows for tally in read.tallies)
         detail = f"{rows} lines in {len(read.tallies)} files"
         blind = ""

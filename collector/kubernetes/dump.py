@@ -31,6 +31,8 @@ NOTE = (
     "a dump carries no time of its own: what runs or stands in it is taken to go on until the "
     "end of the window"
 )
+_WHOLE_FILE = ("bad_json", "not_kubernetes", "too_large", "truncated", "unreadable")
+"""Reasons why a file, and not one object in it, was put aside."""
 
 
 @dataclass
@@ -85,8 +87,14 @@ class DumpReader:
         try:
             found = self.read()
         except RunbillError as error:
-            return [Probe(f"read {self.path}", False, str(error), PODS.blind)]
-        return [
+            need = f"read {self.path}"
+            return [Probe(need, False, str(error), PODS.blind, failure=type(error))]
+        unread = [
+            Probe(f"read {entry.where}", False, f"{entry.reason}: {entry.example}", "what it holds")
+            for entry in found.rejects.entries()
+            if entry.reason in _WHOLE_FILE
+        ]
+        return unread + [
             Probe(
                 f"{kind.plural} in {self.path}",
                 kind in found.lists,

@@ -89,7 +89,10 @@ class LiveReader:
             except ApiError as error:
                 blind = "" if _missing(kind, error) else kind.blind
                 detail = "not installed" if not blind else _advice(kind, error)
-                probes.append(Probe(f"list {kind.resource}", not blind, detail, blind))
+                failure = _failure(kind, error)
+                probes.append(
+                    Probe(f"list {kind.resource}", not blind, detail, blind, failure=failure)
+                )
                 if error.status == 0:
                     break
             else:
@@ -168,15 +171,24 @@ def _missing(kind: Kind, error: ApiError) -> bool:
     return kind.custom and error.status == 404
 
 
+def _failure(kind: Kind, error: ApiError) -> type[SourceError] | None:
+    """What makes reading the rest pointless: nobody is known without pods, nor to a stranger."""
+    if error.status == 401:
+        return AccessError
+    if kind is PODS:
+        return AccessError if error.status == 403 else SourceError
+    return None
+
+
 def _must_go_on(kind: Kind, error: ApiError) -> None:
     """Raise what makes reading the rest pointless."""
-    if error.status == 401:
-        raise AccessError(
+    wrong = _failure(kind, error)
+    if wrong and error.status == 401:
+        raise wrong(
             f"the API server does not know us: {error}",
             "log in again, or renew the token of the kubeconfig",
         ) from error
-    if kind is PODS:
-        wrong = AccessError if error.status == 403 else SourceError
+    if wrong:
         raise wrong(f"pods cannot be listed: {error}", _remedy(kind, error)) from error
 
 

@@ -145,7 +145,10 @@ class PrometheusCollector:
         reach = self.source.reach()
         wanted = [series.metric for series in ALL]
         present = self.source.present(wanted)
-        found = []
+        found = [
+            Probe(f"read {file.where}", False, f"{file.reason}: {file.example}", "what it holds")
+            for file in self.source.refused()
+        ]
         for series in ALL:
             others = [
                 other.metric

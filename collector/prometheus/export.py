@@ -151,6 +151,10 @@ class ParquetExport:
         ).collect()["__name__"]
         return frozenset(metrics) & frozenset(names.drop_nulls())
 
+    def refused(self) -> tuple[Quarantine, ...]:
+        """The files that have not the form, or are cut or damaged."""
+        return self._files[1]
+
     def reach(self) -> Window | None:
         """Oldest to newest sample of nodes (of anything, without nodes)."""
         return self._span(pl.col("__name__") == NODE_INFO.metric) or self._span(pl.lit(value=True))

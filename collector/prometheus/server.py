@@ -25,7 +25,7 @@ from collector.prometheus.link import Access, Answer, Link, Matrix, TooMuchError
 from collector.prometheus.series import NODE_INFO, Series
 from collector.prometheus.source import SAMPLES, QueryError, Reading
 from ledger.errors import AccessError
-from ledger.facts import Gap
+from ledger.facts import Gap, Quarantine
 from ledger.settings import PrometheusSource, resolve_path
 from ledger.text import canonical_json
 from ledger.window import Window
@@ -150,6 +150,10 @@ class Server:
     def _any(self, metric: str, span: str, at: datetime) -> bool:
         query = f"group(last_over_time({metric}{self._matcher}[{span}]))"
         return bool(self._query(query, at).series)
+
+    def refused(self) -> tuple[Quarantine, ...]:
+        """None: a server has no files."""
+        return ()
 
     def reach(self) -> Window | None:
         """From the oldest to the newest sample of nodes.

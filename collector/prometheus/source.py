@@ -68,6 +68,10 @@ class SampleSource(Protocol):
         """
         ...
 
+    def refused(self) -> Sequence[Quarantine]:
+        """Files that cannot be read at all; a server has none."""
+        ...
+
     def reach(self) -> Window | None:
         """From the oldest to the newest sample held; None if there is none or it cannot tell.
 

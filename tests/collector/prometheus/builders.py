@@ -14,7 +14,7 @@ import polars as pl
 from collector.prometheus.collect import PrometheusCollector
 from collector.prometheus.series import Series
 from collector.prometheus.source import QueryError, Reading
-from ledger.facts import Facts
+from ledger.facts import Facts, Quarantine
 from ledger.window import Window
 
 DAY = date(2026, 11, 30)
@@ -98,6 +98,9 @@ class MemorySource:
 
     def present(self, metrics: Sequence[str]) -> frozenset[str]:
         return frozenset(metrics) & frozenset(self.rows["__name__"])
+
+    def refused(self) -> tuple[Quarantine, ...]:
+        return ()
 
     def reach(self) -> Window | None:
         low, high = self.rows.select(
