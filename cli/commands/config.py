@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import click
 
-from cli.options import Globals, global_command
+from cli.options import EXTENSIONS, Globals, global_command, global_options
 from cli.streams import emit
 
 
 @click.group()
+@global_options
 def command() -> None:
     """Show, check or describe the settings."""
 
@@ -35,8 +36,17 @@ def validate(options: Globals) -> None:
 
 
 @command.command()
-def schema() -> None:
-    """Print the JSON Schema of the settings."""
+@global_command
+def schema(options: Globals) -> None:
+    """Print the JSON Schema of the settings: always JSON."""
     from cli.documents.settings_view import settings_schema
+    from cli.streams import write_file
+    from ledger.errors import UsageError
 
-    click.echo(settings_schema(), nl=False)
+    wanted = {EXTENSIONS[path.suffix.lower()] for path in options.out_files} | {options.output}
+    if other := sorted(wanted - {"json", "table"}):
+        raise UsageError(f"the JSON Schema is not to be had as {', '.join(other)}", "use -o json")
+    text = settings_schema()
+    for path in options.out_files:
+        write_file(path, text)
+    click.echo(text, nl=False)

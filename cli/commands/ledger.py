@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import click
 
-from cli.options import Globals, global_command, window_option
+from cli.options import Globals, global_command, global_options, window_option
 from cli.streams import emit
 
 
 @click.group()
+@global_options
 def command() -> None:
     """Show the tables of the ledger and how days were closed."""
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import click
 
-from cli.options import Globals, global_command
+from cli.options import Globals, global_command, global_options
 from cli.streams import emit
 
 
 @click.group()
+@global_options
 def command() -> None:
     """List and explain the rules of the checklist."""
 
