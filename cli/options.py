@@ -145,7 +145,9 @@ def day_option(text: str = "One UTC day, like 2026-11-30") -> Callable[[F], F]:
 
 def split_keys(ctx: click.Context, param: click.Parameter, value: Sequence[str]) -> tuple[str, ...]:
     """Callback of ``--by a,b --by c``: all keys in order, each once."""
-    keys = [key.strip() for text in value for key in text.split(",") if key.strip()]
+    keys = [key.strip() for text in value for key in text.split(",")]
+    if not all(keys):  # a total would answer another question
+        raise click.BadParameter("a key is empty; name keys like experiment,phase")
     return tuple(dict.fromkeys(keys))
 
 

@@ -86,6 +86,10 @@ def open_context(options: Globals, *, create: bool = False) -> Context:
             "the settings name no source: there is nothing to close",
             "add billing or clusters, or let runbill init look for them",
         )
+    if create:
+        from rules.registry import check_rules
+
+        check_rules(loaded.settings)
     return context_of(loaded, create=create)
 
 

@@ -4,12 +4,28 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 
-from ledger.errors import UsageError
+from ledger.errors import SettingsError, UsageError
+from ledger.settings import Settings
 from rules.rb102_idle_nodes import IdleNodesRule
 from rules.rule import Rule
 
 RULES: tuple[Rule, ...] = (IdleNodesRule(),)
 """Every rule, by code."""
+
+
+def check_rules(settings: Settings) -> None:
+    """Refuse what the settings say of rules and has no meaning, before a day is closed by it.
+
+    Raises:
+        SettingsError: A threshold has no meaning, or an exception names a rule there is not.
+    """
+    for rule in RULES:
+        rule.check(settings)
+    for position, entry in enumerate(settings.exceptions):
+        try:
+            find_rule(entry.rule)
+        except UsageError as error:
+            raise SettingsError(f"exceptions.{position}: {error.message}", error.hint) from error
 
 
 def names() -> list[str]:

@@ -31,8 +31,11 @@ def validate(options: Globals) -> None:
     """Check the settings and say which file they came from."""
     from cli.documents.settings_view import validity_document
     from cli.wiring import load
+    from rules.registry import check_rules
 
-    emit(options, [validity_document(load(options))])
+    loaded = load(options)
+    check_rules(loaded.settings)
+    emit(options, [validity_document(loaded)])
 
 
 @command.command()

@@ -251,3 +251,23 @@ def test_main_is_the_entry_point_of_both_names() -> None:
     scripts = importlib.metadata.entry_points(group="console_scripts")
     for name in ("runbill", "kubectl-runbill"):
         assert scripts[name].load() is main
+
+
+@pytest.mark.parametrize("keys", ["", ",", "experiment,,phase"])
+def test_an_empty_grouping_key_is_refused(invoke: Invoke, keys: str) -> None:
+    found = invoke("query", "--by", keys)
+    assert found.exit_code == 2
+    assert "empty" in found.stderr
+
+
+@pytest.mark.parametrize("command", [("config", "validate"), ("run",)])
+def test_rules_are_checked_before_anything_is_read(
+    invoke: Invoke, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    (tmp_path / "runbill.yaml").write_text(
+        "billing: [{name: a, path: bill}]\nrules: {RB102: {night: '22:00-22:00'}}\n"
+    )
+    found = invoke(*command)
+    assert found.exit_code == 2
+    assert "22:00-22:00" in found.stderr
+    assert not (tmp_path / "ledger").exists()

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ledger.errors import UsageError
+from ledger.errors import SettingsError, UsageError
 from ledger.schema import TABLES
-from rules.registry import RULES, find_rule
+from ledger.settings import Settings
+from rules.registry import RULES, check_rules, find_rule
 from rules.rule import SECTIONS, Rule
 
 if TYPE_CHECKING:
@@ -68,3 +69,26 @@ def test_an_unknown_rule_names_the_nearest(text: str) -> None:
 def test_nothing_near_lists_all() -> None:
     with pytest.raises(UsageError, match=r"there are RB102, gpu\.idle-nodes"):
         find_rule("zzz")
+
+
+@pytest.mark.parametrize(
+    ("settings", "complaint"),
+    [
+        ({"rules": {"RB102": {"night": "22:00-22:00"}}}, "22:00-22:00"),
+        ({"rules": {"RB102": {"weekend": "Caturday"}}}, "Caturday"),
+        (
+            {
+                "exceptions": [
+                    {"rule": "RB999", "resource": "*", "reason": "x", "until": "2027-01-01"}
+                ]
+            },
+            "RB999",
+        ),
+    ],
+)
+def test_what_has_no_meaning_is_refused_before_a_day_is_closed(
+    settings: dict[str, object], complaint: str
+) -> None:
+    with pytest.raises(SettingsError, match=complaint):
+        check_rules(Settings.model_validate(settings))
+    check_rules(Settings())
