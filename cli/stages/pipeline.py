@@ -17,7 +17,7 @@ from cli.stages.collecting import Collected
 from cli.stages.guard import Failure
 from cli.streams import Progress
 from cli.wiring import Context, Source, chosen, sources
-from ledger.errors import UsageError
+from ledger.errors import LedgerError, UsageError
 from ledger.schema import COSTS_DAILY
 from ledger.window import Window
 
@@ -36,6 +36,7 @@ class Run:
         attributed: The days whose costs were worked out (again).
         checklists: The checklist of each of these days, and of those that look back on one of
             them, in order.
+        standing: The checklist of the last asked day as it stands now, worked out again or not.
         code: The exit code that all this stands for.
     """
 
@@ -43,12 +44,12 @@ class Run:
     collected: tuple[Collected, ...]
     attributed: tuple[DayClose, ...]
     checklists: tuple[Checklist, ...]
+    standing: Checklist | None
     code: int
 
     def exit_code(self, fail_on: str | None) -> int:
         """The code of the run; 1 if nothing else is wrong and a finding reaches ``fail_on``."""
-        inside = [found for found in self.checklists if found.day <= max(self.asked)]
-        return self.code or (code_of(inside[-1], fail_on) if inside else exits.OK)
+        return self.code or (code_of(self.standing, fail_on) if self.standing else exits.OK)
 
 
 def run(context: Context, days: Sequence[date] | None, progress: Progress) -> Run:
@@ -66,8 +67,18 @@ def run(context: Context, days: Sequence[date] | None, progress: Progress) -> Ru
     checklists = due_checklists(context, changed, progress)
     code = collecting.exit_code(collected, context.loaded.settings.quarantine_limit)
     asked = tuple(days) if days else _reported(context, first_run)
-    done = Run(asked, tuple(collected), tuple(attributed), tuple(checklists), code)
+    standing = _standing(context, max(asked))
+    done = Run(asked, tuple(collected), tuple(attributed), tuple(checklists), standing, code)
     return replace(done, code=done.exit_code(None))
+
+
+def _standing(context: Context, day: date) -> Checklist | None:
+    from rules.engine import read_checklist
+
+    try:
+        return read_checklist(context.ledger, day)
+    except LedgerError:  # the day has none: nothing could be closed
+        return None
 
 
 def plan_tasks(

@@ -70,6 +70,12 @@ def test_halves_in_reversed_order_leave_the_rows_of_those_in_order(
     assert not there["findings"].is_empty()
     for name, frame in there.items():
         assert back[name].equals(frame), name
+    # Findings stand although this run works out nothing again.
+    again = ["--config", world / "runbill.yaml", "run", "--fail-on", "low"]
+    for _ in range(2):  # the first also reads what the bill holds of the month
+        done = invoke(*again, env={"RUNBILL_LEDGER": str(world / "back")})
+    assert "nothing changed" in done.output
+    assert done.exit_code == 1, done.stderr
 
 
 def test_what_was_cut_short_is_made_good_once(
