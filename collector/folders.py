@@ -24,7 +24,7 @@ def walk(folder: Path) -> tuple[list[Path], list[Path]]:
     for at, folders, names in os.walk(folder, onerror=note):
         # A table of a ledger (Delta keeps its log beside the files) is no source: reading it would
         # add what was closed to what is to be closed.
-        folders[:] = [name for name in folders if not Path(at, name, "_delta_log").is_dir()]
+        folders[:] = [name for name in folders if not os.path.isdir(f"{at}/{name}/_delta_log")]
         found += (Path(at, name) for name in names)
     files = [path for path in found if path.is_file()]
     barred += (readable(path) for path in files if path != readable(path))
