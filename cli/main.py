@@ -6,6 +6,7 @@ below holds each command's one-line help, and a test compares it with the comman
 
 from __future__ import annotations
 
+import decimal
 import importlib
 import io
 import os
@@ -83,6 +84,8 @@ class Lazy(click.Group):
         **extra: Any,  # noqa: ANN401  click's own signature
     ) -> Never:
         """Run the program and end with the exit code that its errors stand for."""
+        # Money has up to 38 digits and Python rounds sums to 28; other threads start like this one.
+        decimal.DefaultContext.prec = decimal.getcontext().prec = 76
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):  # no character may stop a report half-way
                 stream.reconfigure(errors="backslashreplace")

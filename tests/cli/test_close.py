@@ -316,3 +316,20 @@ def test_a_file_that_cannot_be_written_is_a_usage_error(
     done = invoke("--config", world / "runbill.yaml", "report", "--out-file", "file/report.html")
     assert (done.exit_code, done.stdout) == (2, "")
     assert "cannot write" in done.stderr
+
+
+def test_amounts_of_any_size_add_up(tmp_path: Path, invoke: Invoke) -> None:
+    header = (
+        "BilledCost,EffectiveCost,BillingCurrency,ChargeCategory,ChargePeriodStart,ChargePeriodEnd"
+    )
+    amounts = ("99999999999999999999.000000000001", "0.000000000001", "-1e19")
+    lines = [
+        f"{cost},{cost},KRW,Usage,2026-11-30T00:00:00Z,2026-11-30T01:00:00Z" for cost in amounts
+    ]
+    (tmp_path / "bill.csv").write_text("\n".join([header, *lines]))
+    (tmp_path / "runbill.yaml").write_text("ledger: ./b\nbilling: [{name: a, path: bill.csv}]\n")
+    for output in ("table", "json", "csv", "markdown", "html"):
+        done = invoke("run", "--day", "2026-11-30", "-o", output)
+        assert done.exit_code == 0, done.stderr
+    found = document(invoke("query", "-o", "json"))
+    assert found["total"] == found["billed"] == "89999999999999999999.000000000002"

@@ -43,7 +43,7 @@ def test_numbers_round_half_even_and_the_residue_is_exact(cells: list[str]) -> N
     read = read_numbers(text)
     source = [EXACT.create_decimal(cell) for cell in cells]
     rounded = [EXACT.quantize(value, UNIT) for value in source]
-    kept = [value if abs(value) < Decimal(10) ** 26 else None for value in rounded]
+    kept = [value if value.copy_abs() < Decimal(10) ** 26 else None for value in rounded]
     assert read.values.to_list() == kept
     assert read.faults.to_list() == [None if value is not None else "too_large" for value in kept]
     lost = Decimal(0)
