@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 from ledger.errors import UsageError
-from ledger.window import Window
+from ledger.window import FIRST_YEAR, LAST_YEAR, Window
 
 MINUTE = 60_000
 HOUR = 60 * MINUTE
@@ -83,6 +84,13 @@ class WorldOptions:
             raise UsageError(f"interval is {self.interval}", "choose a divisor of 3600")
         if self.containers is not None and self.containers < 1:
             raise UsageError(f"containers is {self.containers}", "choose 1 or more")
+        try:
+            ZoneInfo(self.timezone)
+        except (KeyError, ValueError, OSError) as error:
+            hint = "choose an IANA name, e.g. Asia/Shanghai"
+            raise UsageError(f"{self.timezone!r} is no time zone", hint) from error
+        if not FIRST_YEAR < self.end.year < LAST_YEAR:
+            raise UsageError(f"end is {self.end}", f"choose {FIRST_YEAR + 1} to {LAST_YEAR - 1}")
 
     @classmethod
     def scaled(

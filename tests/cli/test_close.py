@@ -254,10 +254,16 @@ def test_simulate_writes_inputs_only(tmp_path: Path, invoke: Invoke) -> None:
     assert document(settings_done)["billing"] == 1
 
 
-def test_a_size_out_of_range_is_a_usage_error(invoke: Invoke) -> None:
-    done = invoke("simulate", "w", "--days", "0")
+@pytest.mark.parametrize(
+    ("flag", "value", "named"),
+    [("--days", "0", "days"), ("--timezone", "Mars", "Mars"), ("--end", "9999-12-31", "9999")],
+)
+def test_what_no_world_can_have_is_a_usage_error(
+    invoke: Invoke, flag: str, value: str, named: str
+) -> None:
+    done = invoke("simulate", "w", flag, value)
     assert (done.exit_code, done.stdout) == (2, "")
-    assert "days" in done.stderr
+    assert named in done.stderr
 
 
 def test_fail_on_only_counts_findings_at_or_above(world: Path, invoke: Invoke) -> None:
