@@ -23,7 +23,8 @@ _FACTORS = {
     },
     **{f"{letter}i": Fraction(1024) ** power for power, letter in enumerate("KMGTPE", start=1)},
 }
-_LARGEST = 2**63 - 1
+_LARGEST = 2**46
+"""64 TiB, or 70 billion cores: more than any node has. Amount × milliseconds stays in 64 bits."""
 
 
 @lru_cache(maxsize=4096)
@@ -45,7 +46,7 @@ def whole(amount: Fraction) -> int:
     """An amount in whole units (bytes, cards), rounded up.
 
     Raises:
-        ValueError: It is negative or does not fit 64 bits.
+        ValueError: It is negative or more than any node has.
     """
     value = math.ceil(amount)
     if not 0 <= amount or value > _LARGEST:
@@ -57,6 +58,6 @@ def milli(amount: Fraction) -> int:
     """An amount in thousandths (millicores), rounded up.
 
     Raises:
-        ValueError: It is negative or does not fit 64 bits.
+        ValueError: It is negative or more than any node has.
     """
     return whole(amount * 1000)

@@ -89,7 +89,7 @@ def test_a_part_of_a_unit_counts_whole() -> None:
     assert whole(parse("1500m")) == 2
 
 
-@pytest.mark.parametrize("text", ["-1", "-1n", "8Ei", "1e19"])
+@pytest.mark.parametrize("text", ["-1", "-1n", "65Ti", "1Ei", "8Ei", "1e19", "9223372036854775807"])
 def test_an_amount_is_not_negative_and_fits(text: str) -> None:
     with pytest.raises(ValueError, match="no amount"):
         whole(parse(text))
