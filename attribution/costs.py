@@ -15,6 +15,7 @@ from ledger.schema import (
     COSTS_DAILY,
     IDENTITY_KEYS,
     IDLE,
+    MONEY,
     SHARED,
     TIME,
     UNATTRIBUTED,
@@ -27,14 +28,36 @@ _SHARE = (
     "resource",
     "uid",
     "pod",
+    "path",
+    "instance_type",
+    "root_kind",
+    "root_name",
+    "annotations",
     "target",
     "reason",
     *IDENTITY_KEYS,
     "tags",
     "confidence",
 )
-_OF_HOUR = ("cluster", "node", "hour", "whole", "snapshot")
-_ROW = ("line", "start", "end", *_SHARE, *UNITS, "units_active", "card_ms")
+_OF_HOUR = ("cluster", "node", "hour", "whole", "snapshot", "instance_type")
+_ROW = ("line", "start", "end", *_SHARE, *UNITS, "units_active", "card_ms", "requested", "used")
+NOTHING = {
+    name: pl.String()
+    for name in (
+        "cluster",
+        "node",
+        "namespace",
+        "resource",
+        "uid",
+        "pod",
+        "path",
+        "instance_type",
+        "root_kind",
+        "root_name",
+        "annotations",
+    )
+}
+"""Columns of a share that a line which is not split has no value for."""
 
 
 def node_rows(
@@ -70,6 +93,9 @@ def node_rows(
         pl.col("pool").replace_strict(RESOURCES, return_dtype=pl.String).alias("resource"),
         pl.col("start").fill_null(pl.col("hour")),
         pl.col("end").fill_null(pl.col("hour") + HOUR),
+        pl.lit(None, dtype=pl.String).alias("path"),
+        pl.lit(None, dtype=MONEY).alias("requested"),
+        pl.lit(None, dtype=MONEY).alias("used"),
     ).select(_ROW)
 
 
@@ -98,18 +124,21 @@ def _active_units() -> pl.Expr:
 
 
 def line_rows(others: pl.DataFrame) -> pl.DataFrame:
-    """Lines that are not split, in the same form.
+    """Shares of lines that pay for no node, in the same form.
+
+    A column that a share does not have (``NOTHING``) is null.
 
     What nobody used was not active; whether a machine that met no node worked is not known.
     """
-    nothing = {
-        name: pl.String() for name in ("cluster", "node", "namespace", "resource", "uid", "pod")
-    }
     start, end = (pl.col(f"ChargePeriod{edge}").dt.timestamp("ms") for edge in ("Start", "End"))
     nothing_active = (pl.col("target") == SHARED) | (pl.col("units_EffectiveCost") == 0)
     machine = (pl.col("ServiceCategory") == "Compute").fill_null(value=False)
     return others.with_columns(
-        *(pl.lit(None, dtype=dtype).alias(name) for name, dtype in nothing.items()),
+        *(
+            pl.lit(None, dtype=dtype).alias(name)
+            for name, dtype in NOTHING.items()
+            if name not in others.columns
+        ),
         start.alias("start"),
         end.alias("end"),
         pl.when(nothing_active)
@@ -119,6 +148,8 @@ def line_rows(others: pl.DataFrame) -> pl.DataFrame:
         .cast(pl.Int128)
         .alias("units_active"),
         pl.lit(None, dtype=pl.Int64).alias("card_ms"),
+        pl.lit(None, dtype=MONEY).alias("requested"),
+        pl.lit(None, dtype=MONEY).alias("used"),
     ).select(_ROW)
 
 
@@ -138,7 +169,9 @@ def assemble(lines: pl.DataFrame, *rows: pl.DataFrame) -> pl.DataFrame:
     shares = pl.concat(rows).sort(
         "line", "start", "resource", "target", "uid", "reason", "phase", nulls_last=True
     )
-    told = lines.select("line", "ServiceProviderName", *own)
+    told = lines.select(
+        "line", "ServiceProviderName", *own, line_type().alias("x_LineType")
+    ).with_columns(invoice_month().alias("x_InvoiceMonth"))
     joined = shares.join(told, on="line", how="left", maintain_order="left")
     return joined.with_columns(
         dimension(pl.col("phase"), pl.col("x_Dimension")).alias("x_Dimension"),
@@ -155,6 +188,37 @@ def assemble(lines: pl.DataFrame, *rows: pl.DataFrame) -> pl.DataFrame:
     ).select(pl.col(name).cast(column.dtype) for name, column in COSTS.columns.items())
 
 
+def line_type() -> pl.Expr:
+    """What kind of line a charge is, by the columns of FOCUS."""
+    category, name = pl.col("ChargeCategory"), pl.col("ServiceName").str.to_lowercase()
+    committed = pl.col("CommitmentDiscountId").is_not_null()
+    negative = (pl.col("BilledCost") < 0) | (pl.col("EffectiveCost") < 0)
+    return (
+        pl.when(category == "Tax")
+        .then(pl.lit("tax"))
+        .when(category == "Credit")
+        .then(pl.lit("credit"))
+        .when(category == "Adjustment")
+        .then(pl.when(negative).then(pl.lit("refund")).otherwise(pl.lit("adjustment")))
+        .when(pl.col("CommitmentDiscountStatus") == "Unused")
+        .then(pl.lit("commitment_unused"))
+        .when(name.str.contains(r"\bsupport\b"))
+        .then(pl.lit("support"))
+        .when(category == "Purchase")
+        .then(pl.lit("purchase"))
+        .when((category == "Usage") & negative)
+        .then(pl.lit("discount"))
+        .when(committed)
+        .then(pl.lit("commitment"))
+        .otherwise(pl.lit("usage"))
+    )
+
+
+def invoice_month() -> pl.Expr:
+    """The month of the invoice, else that of the billing period."""
+    return pl.coalesce("x_InvoiceMonth", pl.col("BillingPeriodStart").dt.strftime("%Y-%m"))
+
+
 def _time(name: str) -> pl.Expr:
     return pl.from_epoch(name, time_unit="ms").dt.replace_time_zone("UTC").cast(TIME)
 
@@ -166,7 +230,7 @@ def daily(costs: pl.DataFrame) -> pl.DataFrame:
     unknown ones; ``ActiveCost`` is null as soon as one share's is.
     """
     unknown = [f"{name}_unknown" for name in COST_COLUMNS]
-    figures = (*COST_COLUMNS, "ActiveCost", "gpu_seconds", *unknown)
+    figures = (*COST_COLUMNS, "ActiveCost", "gpu_seconds", "requested", "used", *unknown)
     keys = [name for name in COSTS_DAILY.columns if name not in figures]
 
     def known(name: str) -> pl.Expr:
@@ -177,7 +241,7 @@ def daily(costs: pl.DataFrame) -> pl.DataFrame:
         pl.when(pl.col("ActiveCost").null_count() == 0)
         .then(pl.col("ActiveCost").sum())
         .alias("ActiveCost"),
-        known("gpu_seconds"),
+        *(known(name) for name in ("gpu_seconds", "requested", "used")),
         *(
             pl.col(name).null_count().cast(pl.Int64).alias(f"{name}_unknown")
             for name in COST_COLUMNS

@@ -25,7 +25,19 @@ from ledger.facts import Gap
 from ledger.schema import IDENTITY_KEYS, UNATTRIBUTED
 from ledger.settings import Settings
 
-WHO = ("cluster", "uid", "namespace", "pod", "reason", *IDENTITY_KEYS, "labels", "confidence")
+WHO = (
+    "cluster",
+    "uid",
+    "namespace",
+    "pod",
+    "root_kind",
+    "root_name",
+    "annotations",
+    "reason",
+    *IDENTITY_KEYS,
+    "labels",
+    "confidence",
+)
 
 
 @dataclass(frozen=True)
@@ -76,11 +88,12 @@ def attribute_day(facts: DayFacts, settings: Settings) -> DayCosts:
     open_hours = hours.join(covered, on=list(NODE_HOUR), how="anti")
     compute = compute_lines(paying)
     doubtful = may_double(open_hours, compute.join(line_hours, on="line", how="anti"))
-    made = estimate(open_hours.join(doubtful, on="nh", how="anti"), facts.prices)
+    made = estimate(open_hours.join(doubtful, on="nh", how="anti"), there, facts.prices)
     every, numbered = _all_lines(lines, line_hours, hours, made.lines)
     rates = Rates.of(settings)
     shares = node_shares(hour_parts(every, numbered), hours, held, rates)
-    others = place_lines(lines.join(line_hours, on="line", how="anti"), settings)
+    loose = lines.join(line_hours, on="line", how="anti")
+    others = place_lines(loose, lives, who, facts, settings)
     reconcile.check(
         every, pl.concat([shares.select("line", *UNITS), others.select("line", *UNITS)]), UNITS
     )

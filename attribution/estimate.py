@@ -35,7 +35,7 @@ class Estimates:
     by_size: int
 
 
-def estimate(hours: pl.DataFrame, prices: pl.DataFrame) -> Estimates:
+def estimate(hours: pl.DataFrame, there: pl.DataFrame, prices: pl.DataFrame) -> Estimates:
     """Price the given node-hours for the time that their node was up.
 
     A price of the whole node wins over cards × price per card-hour (the host included), or vCPU and
@@ -44,6 +44,7 @@ def estimate(hours: pl.DataFrame, prices: pl.DataFrame) -> Estimates:
 
     Args:
         hours: ``node_hours.node_hours``, those without a bill line.
+        there: ``lives.there_spans``: when each node was up.
         prices: Rows of ``prices``.
     """
     hours = hours.filter(pl.col("up") > 0).with_columns(

@@ -4,14 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, timedelta
 
 import polars as pl
 
 from attribution.ratio import DAY
-from ledger.schema import CHARGES, NODES, PRICES, USAGE, WORKLOADS, Table
+from ledger.schema import (
+    CHARGES,
+    CLAIMS,
+    LOG_VOLUME,
+    MOUNTS,
+    NODES,
+    OBJECTS,
+    POD_SPLITS,
+    PRICES,
+    REQUESTS,
+    USAGE,
+    VOLUMES,
+    WORKLOADS,
+    Table,
+)
 from ledger.store import Ledger
 from ledger.window import Window
+
+TABLES = (
+    CHARGES,
+    PRICES,
+    NODES,
+    WORKLOADS,
+    USAGE,
+    CLAIMS,
+    VOLUMES,
+    MOUNTS,
+    OBJECTS,
+    REQUESTS,
+    LOG_VOLUME,
+    POD_SPLITS,
+)
+"""The tables that attribution reads."""
+
+INVENTORY_DAYS = 7
+"""How old an inventory of stored objects may be and still apply."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +58,13 @@ class DayFacts:
         nodes: Node intervals.
         workloads: Pod intervals.
         usage: Meters per 15-minute slot.
+        claims: Claims of devices.
+        volumes: Persistent volumes.
+        mounts: Which pod mounts which volume.
+        objects: Stored bytes per prefix, of each resource's newest inventory.
+        requests: Storage operations.
+        log_volume: Log bytes per stream.
+        pod_splits: The provider's own split of machines.
     """
 
     day: date
@@ -33,13 +73,21 @@ class DayFacts:
     nodes: pl.DataFrame = field(default_factory=NODES.empty)
     workloads: pl.DataFrame = field(default_factory=WORKLOADS.empty)
     usage: pl.DataFrame = field(default_factory=USAGE.empty)
+    claims: pl.DataFrame = field(default_factory=CLAIMS.empty)
+    volumes: pl.DataFrame = field(default_factory=VOLUMES.empty)
+    mounts: pl.DataFrame = field(default_factory=MOUNTS.empty)
+    objects: pl.DataFrame = field(default_factory=OBJECTS.empty)
+    requests: pl.DataFrame = field(default_factory=REQUESTS.empty)
+    log_volume: pl.DataFrame = field(default_factory=LOG_VOLUME.empty)
+    pod_splits: pl.DataFrame = field(default_factory=POD_SPLITS.empty)
 
     @classmethod
     def of_tables(cls, day: date, tables: Mapping[str, pl.DataFrame]) -> DayFacts:
         """The rows of one day among frames by table name; a table that is absent is empty."""
-        names = ("charges", "prices", "nodes", "workloads", "usage")
         frames = {
-            name: tables[name].filter(pl.col("day") == day) for name in names if name in tables
+            table.name: _of_day(table, tables[table.name].lazy(), day).collect()
+            for table in TABLES
+            if table.name in tables
         }
         return cls(day, **frames)
 
@@ -66,9 +114,24 @@ def read(ledger: Ledger, day: date, sources: frozenset[str] | None = None) -> Da
         SourceError: The ledger cannot be read.
     """
     window = Window.of_day(day)
-    tables = (CHARGES, PRICES, NODES, WORKLOADS, USAGE)
-    rows = [_counted(table, ledger.scan(table, window), sources) for table in tables]
+    older = Window.of_days(day - timedelta(days=INVENTORY_DAYS), day)
+    rows = [
+        _of_day(
+            table,
+            _counted(table, ledger.scan(table, older if table is OBJECTS else window), sources),
+            day,
+        )
+        for table in TABLES
+    ]
     return DayFacts(day, *pl.collect_all(rows))
+
+
+def _of_day(table: Table, rows: pl.LazyFrame, day: date) -> pl.LazyFrame:
+    """The rows that speak of the day: its own; of inventories the newest that is not too old."""
+    if table is not OBJECTS:
+        return rows.filter(pl.col("day") == day)
+    recent = rows.filter(pl.col("day").is_between(day - timedelta(days=INVENTORY_DAYS), day))
+    return recent.filter(pl.col("day") == pl.col("day").max().over("resource"))
 
 
 def _counted(table: Table, rows: pl.LazyFrame, sources: frozenset[str] | None) -> pl.LazyFrame:

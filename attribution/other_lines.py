@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import polars as pl
 
+from attribution.facts import DayFacts
 from attribution.identity import name_lines
 from ledger.schema import IDENTITY_KEYS, SHARED, UNATTRIBUTED
 from ledger.settings import Settings
 
 
-def place_lines(lines: pl.DataFrame, settings: Settings) -> pl.DataFrame:
+def place_lines(
+    lines: pl.DataFrame,
+    lives: pl.DataFrame,
+    who: pl.DataFrame,
+    facts: DayFacts,
+    settings: Settings,
+) -> pl.DataFrame:
     """Add target, reason and identity to bill lines.
 
     A line that no rule names for any key is ``__unattributed__``; a commitment that nobody used is
     ``__shared__``.
 
     Args:
-        lines: ``match.bill_lines``.
+        lines: ``match.bill_lines`` that pay for no node.
+        lives: Pod lives while their cluster was seen, with ``who``.
+        who: What each pod is, by ``who`` (``day.WHO``).
+        facts: The day.
         settings: The identity rules.
 
     Returns:

@@ -69,6 +69,31 @@ def intersect(left: pl.DataFrame, right: pl.DataFrame, by: Sequence[str]) -> pl.
     return clip(both, pl.col("from"), pl.col("until")).drop("from", "until")
 
 
+def crowd(spans: pl.DataFrame, by: Sequence[str], member: Sequence[str]) -> pl.DataFrame:
+    """Cut intervals wherever a member of their key comes or goes, and count who is there.
+
+    Args:
+        spans: ``by``, ``member``, ``start``, ``end``; the intervals of one member do not overlap.
+        by: What is shared, e.g. a volume.
+        member: Who shares it.
+
+    Returns:
+        The columns of ``spans``, cut, and ``members``: how many members are there in that piece;
+        sorted by ``by``, ``start`` and ``member``.
+    """
+    points = pl.concat([spans.select(*by, pl.col(edge).alias("from")) for edge in ("start", "end")])
+    pieces = (
+        points.unique()
+        .sort(*by, "from")
+        .with_columns(pl.col("from").shift(-1).over(by).alias("until"))
+        .drop_nulls("until")
+    )
+    cut = intersect(spans, pieces.rename({"from": "start", "until": "end"}), by)
+    return cut.with_columns(pl.len().over(*by, "start").alias("members")).sort(
+        *by, "start", *member
+    )
+
+
 def clip(spans: pl.DataFrame, start: pl.Expr | int, end: pl.Expr | int) -> pl.DataFrame:
     """The parts of the intervals inside ``[start, end)``; what lies outside is dropped."""
     return spans.with_columns(

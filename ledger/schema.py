@@ -132,6 +132,8 @@ CHARGES = Table(
         "day": _DAY,
         **_X_ORIGIN,
         **_focus_columns(),
+        "x_InvoiceMonth": _text("month of the invoice, YYYY-MM, where the bill tells it apart"),
+        "x_PriceSource": _text("where the price of an estimated line comes from"),
         "x_Other": _text("columns of the file that FOCUS does not know, JSON"),
     },
     partition=("day", "x_Source"),
@@ -147,13 +149,21 @@ PRICES = Table(
         "resource": _text("gpu, vcpu, gib or node", required=True),
         "provider": _text("provider name, null = any"),
         "region": _text("region, null = any"),
+        "zone": _text("zone, null = any"),
+        "node": _text("node name: the price of this node alone, as a metric tells it"),
         "instance_type": _text("instance type, null = any"),
+        "operating_system": _text("linux or windows, null = any"),
+        "tenancy": _text("shared, dedicated or host, null = any"),
         "gpu_model": _text("card model, for resource gpu"),
         "capacity_type": _text("on-demand, spot, reserved; null = any"),
         "currency": _text("ISO 4217", required=True),
         "start": _time("valid from", required=True),
         "end": _time("valid until", required=True),
-        "price_per_hour": _money("price of one unit for one hour"),
+        "price_per_hour": _money("price of one unit for one hour; null = there is one, unknown"),
+        "kind": _text(
+            "contract, settings, spot, list (a price book) or metric (what an exporter shows); "
+            "null = settings"
+        ),
     },
     partition=("day", "source"),
 )
@@ -179,6 +189,11 @@ NODES = Table(
         "gpus": _int("physical cards; null = the node does not say"),
         "gpu_resource": _text("resource name of the cards, e.g. nvidia.com/gpu"),
         "gpu_model": _text("card model, e.g. NVIDIA-H100-80GB-HBM3"),
+        "gpu_units": _text(
+            "what one unit of each device resource of the node is of a physical card, JSON object "
+            'of fractions ("1", "1/7"); null under a name = not known; null = units are cards'
+        ),
+        "gpu_memory_mib": _int("memory of one physical card, MiB"),
         "labels": _text("labels, JSON"),
         "interval_seconds": _float("usual distance of the samples; null = from the API"),
     },
@@ -220,10 +235,157 @@ WORKLOADS = Table(
         "memory_bytes": _int("effective request, bytes"),
         "gpus": _int("requested units of gpu_resource"),
         "gpu_resource": _text("resource name, e.g. nvidia.com/gpu"),
+        "gpu_request": _text(
+            "requested units of every device resource, JSON object of whole numbers: cards, parts "
+            "of cards, nvidia.com/gpucores, nvidia.com/gpumem; null = gpus of gpu_resource"
+        ),
         "interval_seconds": _float("usual distance of the samples; null = from the API"),
     },
     partition=("day", "source"),
     key=("cluster", "uid", "start"),
+)
+
+CLAIMS = Table(
+    "claims",
+    "A ResourceClaim (dynamic resource allocation) over an interval of constant allocation.",
+    {
+        "day": _DAY,
+        "source": _SOURCE,
+        "cluster": _CLUSTER,
+        "uid": _text("claim uid", required=True),
+        "namespace": _text("namespace", required=True),
+        "claim": _text("claim name", required=True),
+        "node": _text("node whose devices it holds; null = not told"),
+        "start": _time("allocated from, inside the day", required=True),
+        "end": _time("until", required=True),
+        "cards": _text(
+            'what its devices are of physical cards, a fraction ("2", "1/7"); devices with '
+            "adminAccess count nothing; null = not known"
+        ),
+        "pods": _text("uids of the pods that it is reserved for, JSON list"),
+        "interval_seconds": _float("usual distance of the samples; null = from the API"),
+    },
+    partition=("day", "source"),
+    key=("cluster", "uid", "start"),
+)
+
+VOLUMES = Table(
+    "volumes",
+    "A persistent volume over an interval of the day.",
+    {
+        "day": _DAY,
+        "source": _SOURCE,
+        "cluster": _CLUSTER,
+        "volume": _text("name of the PersistentVolume", required=True),
+        "handle": _text("the provider's id of the disk, e.g. vol-0abc; meets ResourceId"),
+        "driver": _text("CSI driver or volume plugin"),
+        "namespace": _text("namespace of the claim"),
+        "claim": _text("name of the PersistentVolumeClaim"),
+        "storage_class": _text("storage class"),
+        "start": _time("from", required=True),
+        "end": _time("until", required=True),
+        "bytes": _int("capacity, bytes"),
+        "labels": _text("labels of the claim, JSON"),
+        "annotations": _text("annotations of the claim, allow-listed, JSON"),
+        "interval_seconds": _float("usual distance of the samples; null = from the API"),
+    },
+    partition=("day", "source"),
+    key=("cluster", "volume", "start"),
+)
+
+MOUNTS = Table(
+    "mounts",
+    "A pod that mounts a persistent volume, as its specification says; its life is the pod's.",
+    {
+        "day": _DAY,
+        "source": _SOURCE,
+        "cluster": _CLUSTER,
+        "volume": _text("name of the PersistentVolume", required=True),
+        "uid": _text("pod uid", required=True),
+    },
+    partition=("day", "source"),
+    key=("cluster", "volume", "uid"),
+)
+
+OBJECTS = Table(
+    "objects",
+    "What a bucket or file system holds on a day, per prefix, class, age band and size band.",
+    {
+        "day": _DAY,
+        "source": _SOURCE,
+        "resource": _text("bucket or file system as the bill names it", required=True),
+        "prefix": _text("path of the prefix, e.g. s3://rollouts/grpo-7b/", required=True),
+        "storage_class": _text("storage class, null = the file system's only one"),
+        "age_band": _text("lower bound in days of the time since the last change"),
+        "size_band": _text("lower bound in bytes"),
+        "count": _int("objects"),
+        "bytes": _int("bytes"),
+        "oldest": _time("oldest last change"),
+        "newest": _time("newest last change"),
+        "last_read": _time("newest read, where it is known"),
+    },
+    partition=("day", "source"),
+    key=("resource", "prefix", "storage_class", "age_band", "size_band"),
+)
+
+REQUESTS = Table(
+    "requests",
+    "Storage operations per prefix, operation and hour.",
+    {
+        "day": _DAY,
+        "source": _SOURCE,
+        "resource": _text("bucket or file system as the bill names it", required=True),
+        "prefix": _text("path of the prefix", required=True),
+        "operation": _text("operation, e.g. GetObject", required=True),
+        "hour": _time("start of the hour", required=True),
+        "count": _int("operations"),
+        "bytes": _int("bytes moved"),
+    },
+    partition=("day", "source"),
+    key=("resource", "prefix", "operation", "hour"),
+)
+
+LOG_VOLUME = Table(
+    "log_volume",
+    "Log lines and bytes per stream, level and hour.",
+    {
+        "day": _DAY,
+        "source": _SOURCE,
+        "resource": _text("log group or store as the bill names it", required=True),
+        "stream": _text("stream: path, log stream or cluster/namespace/pod", required=True),
+        "cluster": _text("cluster of the pod that wrote it, where it is known"),
+        "uid": _text("uid of the pod that wrote it, where it is known"),
+        "level": _text("trace, debug, info, warning, error, critical or unknown", required=True),
+        "hour": _time("start of the hour", required=True),
+        "lines": _int("lines"),
+        "bytes": _int("bytes"),
+        "stored_bytes": _int("bytes that the whole stream keeps, where it is known"),
+        "labels": _text("labels of the stream, JSON"),
+    },
+    partition=("day", "source"),
+    key=("resource", "stream", "level", "hour"),
+)
+
+POD_SPLITS = Table(
+    "pod_splits",
+    "A row of the provider's own split of a machine (EKS split cost): evidence, never a charge.",
+    {
+        "day": _DAY,
+        "source": _SOURCE,
+        "parent": _text("ResourceId of the machine whose price it repeats", required=True),
+        "BillingCurrency": _text("ISO 4217", required=True),
+        "namespace": _text("namespace of the pod"),
+        "pod": _text("pod name"),
+        "uid": _text("pod uid, where the bill tells it"),
+        "resource": _text("cpu, memory or gpu", required=True),
+        "start": _time("from", required=True),
+        "end": _time("until", required=True),
+        "reserved": Column(MONEY, "vCPU-hours, GB-hours or card-hours that were reserved"),
+        "used": Column(MONEY, "the same, used"),
+        "SplitCost": _money("cost of what the pod had"),
+        "UnusedCost": _money("the pod's part of the unused cost"),
+    },
+    partition=("day", "source"),
 )
 
 USAGE = Table(
@@ -240,7 +402,7 @@ USAGE = Table(
         "pod": _text("pod name"),
         "meter": _text(
             "gpu_activity (ratio), cpu_usage (cores), memory_working_set (bytes), "
-            "up (1 per scrape)",
+            "network_receive and network_transmit (bytes per second), up (1 per scrape)",
             required=True,
         ),
         "slot": _time("start of the slot", required=True),
@@ -278,7 +440,23 @@ _PLACE = {
     "cluster": _text("cluster of the node"),
     "node": _text("node name"),
     "namespace": _text("namespace of the pod"),
-    "resource": _text("what was paid for: gpu, cpu, memory, or null where the line is not split"),
+    "resource": _text(
+        "what was paid for: gpu, cpu, memory, storage, requests, network, logs, or null where the "
+        "line is not split"
+    ),
+}
+_ORIGIN_OF_ROW = {
+    "instance_type": _text("instance type of the node"),
+    "root_kind": _text("kind of the pod's last known owner, e.g. RayJob"),
+    "root_name": _text("name of the pod's last known owner; null = bare pod"),
+    "annotations": _text("pod annotations, allow-listed, JSON"),
+    "x_LineType": _text(
+        "usage, commitment, commitment_unused, purchase, discount, credit, refund, tax, support "
+        "or adjustment"
+    ),
+    "x_InvoiceMonth": _text("YYYY-MM of the invoice, else of the billing period"),
+    "x_PriceSource": _text("where the price of an estimated line comes from"),
+    "BillingPeriodStart": _time("FOCUS BillingPeriodStart of the line"),
 }
 _IDENTITY = {
     "target": _text(
@@ -297,6 +475,12 @@ _FIGURES = {
     "ListCost": _money("share of the list cost; null = unknown"),
     "ActiveCost": _money("effective cost of the part that worked; null = no telemetry"),
     "gpu_seconds": Column(MONEY, "card-seconds; on one line of a node-hour only, so sums are true"),
+    "requested": Column(
+        MONEY,
+        "core-hours, GiB-hours or card-hours that the pod asked for, by resource; on one line of a "
+        "node-hour only; null = not known",
+    ),
+    "used": Column(MONEY, "the same, used: null = no telemetry"),
 }
 _ORIGIN_DIMENSIONS = {
     name: CHARGES.columns[name]
@@ -324,6 +508,8 @@ COSTS = Table(
         **_PLACE,
         "uid": _text("pod uid"),
         "pod": _text("pod name"),
+        "path": _text("prefix, directory, stream or volume that the share is of"),
+        **_ORIGIN_OF_ROW,
         **_IDENTITY,
         **_FIGURES,
     },
@@ -336,6 +522,7 @@ COSTS = Table(
         "target",
         "uid",
         "reason",
+        "path",
     ),
 )
 
@@ -350,6 +537,7 @@ COSTS_DAILY = Table(
         "x_Elasticity": _X_ORIGIN["x_Elasticity"],
         **_ORIGIN_DIMENSIONS,
         **_PLACE,
+        **_ORIGIN_OF_ROW,
         **_IDENTITY,
         **_FIGURES,
         **{f"{name}_unknown": _int(f"shares whose {name} is unknown") for name in COST_COLUMNS},
@@ -458,6 +646,13 @@ TABLES: dict[str, Table] = {
         PRICES,
         NODES,
         WORKLOADS,
+        CLAIMS,
+        VOLUMES,
+        MOUNTS,
+        OBJECTS,
+        REQUESTS,
+        LOG_VOLUME,
+        POD_SPLITS,
         USAGE,
         RESOURCES,
         COSTS,
