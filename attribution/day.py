@@ -14,11 +14,12 @@ from attribution.facts import DayFacts
 from attribution.identity import name_pods
 from attribution.lives import node_spans, pod_lives, sampled_pod_spans, there_spans
 from attribution.match import bill_lines, match_lines, node_ids
-from attribution.methods import Rates, classify
+from attribution.methods import classify
 from attribution.node_hours import NODE_HOUR, held_amounts, node_hours, up_hours
 from attribution.other_lines import place_lines
 from attribution.paying import compute_lines, covered_hours, may_double, named_part, paid_time
 from attribution.phases import add_phase
+from attribution.pools import Rates
 from attribution.spans import intersect
 from attribution.split import UNITS, hour_parts, node_shares
 from ledger.facts import Gap

@@ -27,8 +27,10 @@ ATTRIBUTES = (
     "cpu_millicores",
     "memory_bytes",
     "gpus",
+    "gpu_resource",
+    "gpu_request",
 )
-REQUESTS = ATTRIBUTES[-3:]
+REQUESTS = ATTRIBUTES[-5:]
 
 
 def node_spans(facts: DayFacts) -> pl.DataFrame:

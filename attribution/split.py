@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from attribution.methods import Rates, claims, pools
+from attribution.methods import claims
+from attribution.pools import Rates, pools
 from ledger.money import split
 from ledger.schema import COST_COLUMNS
 
