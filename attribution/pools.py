@@ -44,7 +44,8 @@ class Rates:
         prices = settings.prices or Prices()
         own = prices.model_fields_set & {"vcpu", "gib"}
         currency = settings.currency if own else BUILT_IN_CURRENCY
-        return cls(int(prices.vcpu * UNITS), int(prices.gib * UNITS), currency)
+        vcpu, gib = (int(prices.hourly(name) * UNITS) for name in ("vcpu", "gib"))
+        return cls(vcpu, gib, currency)
 
 
 def pools(hours: pl.DataFrame, prices: pl.DataFrame, rates: Rates) -> pl.DataFrame:

@@ -61,6 +61,12 @@ def sanitised(key: str) -> str:
     )
 
 
+def capacity_word(text: str | None) -> str | None:
+    """``spot``, ``on-demand`` or ``reserved`` by any of their names; another word in lower case."""
+    word = (text or "").lower().replace("_", "-")
+    return _CAPACITY_WORDS.get(word, word) or None
+
+
 @dataclass(frozen=True)
 class NodeLabels:
     """The labels of a node.
@@ -105,5 +111,5 @@ class NodeLabels:
         """on-demand, spot or reserved; None if no label says so in a word that is known."""
         if any(self.get(flag) == "true" for flag in _SPOT_FLAGS):
             return "spot"
-        word = (self._first(_CAPACITY) or "").lower().replace("_", "-")
-        return _CAPACITY_WORDS.get(word)
+        word = capacity_word(self._first(_CAPACITY))
+        return word if word in _CAPACITY_WORDS.values() else None

@@ -146,7 +146,11 @@ PRICES = Table(
     {
         "day": _DAY,
         "source": _SOURCE,
-        "resource": _text("gpu, vcpu, gib or node", required=True),
+        "resource": _text(
+            "node, gpu (a card and its part of the node), gpu_alone (a card without them), vcpu, "
+            "gib or storage_gib",
+            required=True,
+        ),
         "provider": _text("provider name, null = any"),
         "region": _text("region, null = any"),
         "zone": _text("zone, null = any"),
@@ -161,7 +165,8 @@ PRICES = Table(
         "end": _time("valid until", required=True),
         "price_per_hour": _money("price of one unit for one hour; null = there is one, unknown"),
         "kind": _text(
-            "contract, settings, spot, list (a price book) or metric (what an exporter shows); "
+            "contract, settings, upfront (a fee spread over its hours), free (0 is meant), spot, "
+            "list (a price book), metric (what an exporter shows) or reference (a built-in rate); "
             "null = settings"
         ),
     },

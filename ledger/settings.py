@@ -12,13 +12,14 @@ import posixpath
 import re
 from collections.abc import Sequence
 from datetime import date
-from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Literal
 from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from ledger.pricing import Currency
+from ledger.pricing import Prices as Prices
 from ledger.text import canonical_json, short_hash
 
 
@@ -30,15 +31,7 @@ def _known_zone(name: str) -> str:
     return name
 
 
-def _known_currency(code: str) -> str:
-    if not (len(code) == 3 and code.isalpha() and code.isupper()):
-        raise ValueError(f"{code!r} is not an ISO 4217 currency code, e.g. USD")
-    return code
-
-
 TimeZone = Annotated[str, AfterValidator(_known_zone)]
-Currency = Annotated[str, AfterValidator(_known_currency)]
-Price = Annotated[Decimal, Field(ge=0, max_digits=26, decimal_places=12)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
 
 
@@ -97,25 +90,13 @@ class Cluster(Block):
 
 
 class Bill(Block):
-    """A bill: files of FOCUS Cost and Usage."""
+    """A bill: files of FOCUS Cost and Usage, or a list of declared costs."""
 
     name: Name
-    kind: Literal["focus"] = "focus"
+    kind: Literal["focus", "declared"] = "focus"
     path: str = Field(description="file, folder or glob; local or s3://")
     timezone: TimeZone = Field("UTC", description="zone of times that carry none")
     required: bool = True
-
-
-class Prices(Block):
-    """What an hour costs where no bill says so, in the settings' currency."""
-
-    gpu: dict[str, Price] = Field(
-        default_factory=dict,
-        description="card model (matched as a whole word of the node's model) to price per "
-        "card-hour, the host included; 'default' for any model",
-    )
-    vcpu: Price = Field(Decimal("0.031611"), description="price per vCPU-hour")
-    gib: Price = Field(Decimal("0.004237"), description="price per GiB-hour")
 
 
 class PoolMatch(Block):
