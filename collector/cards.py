@@ -1,10 +1,9 @@
-"""Cards: which resources are cards, which of several counts, and how many cards a node really has.
+"""Cards: which resources are cards, and which of several counts.
 
-Both collectors of a cluster read this one table, so that they say the same of one node.
+Both collectors of a cluster read this one table, so that they say the same of one node. How many
+cards a node has, and what a unit is of one, is the subject of ``collector.layouts``.
 
-Sources: the device plugins' documentation; for sharing, the labels of NVIDIA's GPU feature
-discovery and of GKE. Device plugins offer the *parts* of a card (MIG devices, time-sliced
-replicas) as resources; ``gpus`` of a node is the number of physical cards all the same.
+Source: the device plugins' documentation.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from fnmatch import fnmatchcase
 from fractions import Fraction
 from functools import lru_cache
 
-from collector.labels import MODEL
+from ledger.text import canonical_json
 
 Label = Callable[[str], str | None]
 """The value of a node's label by its original key; None if it has none."""
@@ -63,8 +62,13 @@ _RESOURCES = (
     _Resource("cambricon.com/mlu*"),
     _Resource("metax-tech.com/gpu"),
     _Resource("mthreads.com/gpu"),
+    _Resource("volcano.sh/vgpu-number", part=True),
 )
-_NVIDIA = "nvidia.com/"
+# Resources that measure a part of the cards asked for beside them (HAMi): percent of a card's
+# cores, MiB of its memory, percent of it; per card.
+_MEASURES = ("nvidia.com/gpucores", "nvidia.com/gpumem", "nvidia.com/gpumem-percentage")
+# Plugins that offer another maker's cards under a name of their own.
+_MAKERS = {"k8s.amazonaws.com": "nvidia.com", "volcano.sh": "nvidia.com"}
 
 
 @dataclass(frozen=True)
@@ -98,16 +102,42 @@ def is_part(name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def original(sanitised: str) -> str | None:
-    """A card resource as kube-state-metrics writes it, in its own spelling; None = no card.
+    """A device resource as kube-state-metrics writes it, in its own spelling; None = no device.
 
     Dots, dashes and slashes all become ``_`` there, so the way back is this table.
     """
     text = sanitised.lower()
+    for measure in _MEASURES:
+        if text == _Resource(measure).sanitised:
+            return measure
     for resource in _RESOURCES:
         if fnmatchcase(text, resource.sanitised):
             head, star, _ = resource.name.partition("*")
             return head + sanitised[len(head) :].replace("_", resource.joint) if star else head
     return None
+
+
+def is_device(name: str) -> bool:
+    """Whether a resource is a card, a part of one, or measures a part of one."""
+    return name in _MEASURES or rank(name) is not None
+
+
+def maker(name: str) -> str:
+    """Who makes the cards that a resource speaks of, by the domain of its name."""
+    domain = name.partition("/")[0]
+    return _MAKERS.get(domain, domain)
+
+
+def request_json(amounts: Mapping[str, int]) -> str:
+    """The column ``workloads.gpu_request``: what is asked for of every device resource.
+
+    Args:
+        amounts: Whole units by resource name; what is no device is skipped, and so is 0.
+
+    Returns:
+        ``{"nvidia.com/gpu":1,"nvidia.com/gpumem":8000}``; ``{}`` where no device is asked for.
+    """
+    return canonical_json({name: n for name, n in amounts.items() if n > 0 and is_device(name)})
 
 
 def choose(amounts: Mapping[str, Fraction | int]) -> Cards:
@@ -120,58 +150,7 @@ def choose(amounts: Mapping[str, Fraction | int]) -> Cards:
     return Cards(first, amounts[first], tuple(used[1:]))
 
 
-def shares(found: Cards, label: Label) -> bool:
-    """Whether a node offers parts of cards: by its resources, or by its labels.
-
-    ``mig.strategy=single`` alone says nothing: it stands on every node of an operator that is set
-    up so, cards without MIG included. Where MIG is in force the product says so.
-    """
-    if not found.units:
-        return False
-    used = (found.resource or "", *(name for name in found.others if name.startswith(_NVIDIA)))
-    product = (label("nvidia.com/gpu.product") or "").upper()
-    return (
-        any(is_part(name) for name in used)
-        or (label("nvidia.com/gpu.sharing-strategy") or "none") != "none"
-        or (_number(label("nvidia.com/gpu.replicas")) or 0) > 1
-        or product.endswith("-SHARED")
-        or label("nvidia.com/mig.strategy") == "mixed"
-        or _counts_mig_devices(product, label)
-        or bool(label("cloud.google.com/gke-gpu-sharing-strategy"))
-    )
-
-
-def physical(found: Cards, label: Label, *, sized: bool = True) -> int | None:
-    """Physical cards of a node; None where it does not say how many there are.
-
-    Args:
-        found: Its card resource with whole units.
-        label: Its labels.
-        sized: Whether the node says what it has at all; if it does and neither a resource nor a
-            label speaks of cards, it has none.
-    """
-    if found.units is None:
-        return 0 if sized and not any(map(label, MODEL)) else None
-    if not shares(found, label):
-        return int(found.units)
-    if _counts_mig_devices((label("nvidia.com/gpu.product") or "").upper(), label):
-        return None
-    return _number(label("nvidia.com/gpu.count"))
-
-
 def of_other_makers(found: Cards) -> tuple[str, ...]:
     """Further card resources that are no parts or other units of the same maker's cards."""
-    maker = (found.resource or "").partition("/")[0]
-    return tuple(name for name in found.others if name.partition("/")[0] != maker)
-
-
-def _counts_mig_devices(product: str, label: Label) -> bool:
-    """Whether ``nvidia.com/gpu`` and ``gpu.count`` count MIG devices (strategy ``single``)."""
-    if label("cloud.google.com/gke-gpu-partition-size") or "-MIG-" in product:
-        return True
-    unclear = label("nvidia.com/mig.strategy") == "single" and not product
-    return unclear and (label("nvidia.com/mig.config") or "all-disabled") != "all-disabled"
-
-
-def _number(text: str | None) -> int | None:
-    return int(text) if text and re.fullmatch(r"[0-9]{1,4}", text) else None
+    first = maker(found.resource or "")
+    return tuple(name for name in found.others if maker(name) != first)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from collector.cards import Cards, Label, of_other_makers, physical, shares
+from collector.cards import Cards, Label, of_other_makers
+from collector.layouts import Layout, layout
 from ledger.facts import Gap
 
 _NAMED = 3  # how many of a kind a message names
@@ -23,31 +24,35 @@ def about(reason: str, what: str, places: Sequence[str]) -> Iterator[Gap]:
         yield Gap(reason, f"{len(places)} {what}: {', '.join(places[:_NAMED])}{more}")
 
 
-def of_cards(nodes: Sequence[tuple[str, Cards, Label]]) -> Iterator[Gap]:
+def of_layouts(nodes: Sequence[tuple[str, Layout]]) -> Iterator[Gap]:
     """What cannot be told of the cards of some nodes.
+
+    Args:
+        nodes: Names and layouts; a name may stand more than once.
+    """
+    unknown: dict[str, set[str]] = {}
+    for name, found in nodes:
+        for what in found.unknown:
+            unknown.setdefault(what, set()).add(name)
+    for what, names in sorted(unknown.items()):
+        yield from about("capacity_unknown", f"nodes do not say {what}", sorted(names))
+    yield from about(
+        "several_card_resources",
+        "nodes have cards of several makers; only the first is counted",
+        sorted({name for name, found in nodes if of_other_makers(found.found)}),
+    )
+
+
+def of_cards(nodes: Sequence[tuple[str, Cards, Label]]) -> Iterator[Gap]:
+    """The same for nodes of which only one resource is known.
 
     Args:
         nodes: Name, card resource and labels; a name may stand more than once.
     """
-
-    def named(wanted: Sequence[str]) -> list[str]:
-        return sorted(set(wanted))
-
-    shared = [
-        (name, physical(found, label)) for name, found, label in nodes if shares(found, label)
-    ]
-    yield from about(
-        "capacity_unknown",
-        "nodes share their cards (MIG, time-slicing) and do not say how many they have",
-        named([name for name, count in shared if count is None]),
-    )
-    yield from about(
-        "shared_cards",
-        "nodes share their cards (MIG, time-slicing); a part that a pod asks for counts as a card",
-        named([name for name, count in shared if count is not None]),
-    )
-    yield from about(
-        "several_card_resources",
-        "nodes have cards of several makers; only the first is counted",
-        named([name for name, found, _ in nodes if of_other_makers(found)]),
+    yield from of_layouts(
+        [
+            (name, layout({found.resource: int(found.units or 0)}, label))
+            for name, found, label in nodes
+            if found.resource
+        ]
     )

@@ -8,19 +8,19 @@ from datetime import datetime
 
 import polars as pl
 
-from collector.cards import Cards, Label, choose
-from collector.gaps import about, of_cards
+from collector.cards import choose
+from collector.gaps import about, of_layouts
 from collector.kubernetes.frames import Row, frame
 from collector.kubernetes.kinds import NAMESPACES, NODE_POOLS, NODES, PODS, RAY_JOBS, permissions
 from collector.kubernetes.life import life
-from collector.kubernetes.nodes import node_cards, node_rows
+from collector.kubernetes.nodes import node_layout, node_rows
 from collector.kubernetes.objects import Node, Pod
 from collector.kubernetes.owners import Owners
 from collector.kubernetes.rejects import Rejected
 from collector.kubernetes.resources import resource_rows
 from collector.kubernetes.snapshot import Reader, Snapshot
 from collector.kubernetes.workloads import pod_facts, pod_request, workload_rows
-from collector.labels import NodeLabels
+from collector.layouts import Layout
 from collector.source import Permissions, Probe
 from ledger.facts import Facts
 from ledger.schema import NODES as NODES_TABLE
@@ -126,18 +126,18 @@ class KubernetesCollector:
         )
 
     def _nodes(self, seen: Snapshot, window: Window) -> Iterator[Row]:
-        carded: list[tuple[str, Cards, Label]] = []
+        carded: list[tuple[str, Layout]] = []
         for node in seen.of(NODES, Node):
             try:
-                rows = list(node_rows(node, self.cluster, window, seen.taken_at))
-                cards = node_cards(node)
+                cards = node_layout(node)
+                rows = list(node_rows(node, cards, self.cluster, window, seen.taken_at))
             except Rejected as rejected:
                 seen.rejects.add(rejected.reason, "nodes", f"{node.place}: {rejected.detail}")
                 continue
             if rows:
-                carded.append((node.metadata.name, cards, NodeLabels(node.labels).get))
+                carded.append((node.metadata.name, cards))
             yield from rows
-        seen.gaps += of_cards(carded)
+        seen.gaps += of_layouts(carded)
 
 
 def _inside(moment: datetime | None, window: Window) -> bool:

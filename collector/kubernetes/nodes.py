@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from fractions import Fraction
 
-from collector.cards import Cards, choose, physical, rank
+from collector.cards import rank
 from collector.kubernetes.demand import amounts
 from collector.kubernetes.frames import Row, days_of
 from collector.kubernetes.objects import Node
@@ -14,34 +14,53 @@ from collector.kubernetes.quantities import milli, whole
 from collector.kubernetes.rejects import Rejected
 from collector.kubernetes.times import moment
 from collector.labels import NodeLabels
+from collector.layouts import REGISTER, Layout, layout
 from ledger.text import canonical_json
 from ledger.window import Window
 
 
-def node_rows(node: Node, cluster: str, window: Window, now: datetime | None) -> Iterator[Row]:
+def node_rows(
+    node: Node, cards: Layout, cluster: str, window: Window, now: datetime | None
+) -> Iterator[Row]:
     """A node's days: from its registration to ``now``, or to the end of the window.
 
     Capacity is what the node says in ``status.capacity``; cards are physical ones.
+
+    Args:
+        node: The node.
+        cards: Its layout, from ``node_layout``.
+        cluster: The cluster's name in the settings.
+        window: The days asked for.
+        now: The present of the API server; None if unknown (a dump).
 
     Raises:
         Rejected: ``bad_date`` or ``bad_number``.
     """
     created = moment(node.metadata.creation_timestamp, now)
-    facts = {**_about(node, cluster), "created": created}
+    facts = {**_about(node, cards, cluster), "created": created}
     end = window.end if now is None else min(now, window.end)
     for day, first, last in days_of(created or window.start, end, window):
         yield {**facts, "day": day, "start": first, "end": last}
 
 
-def node_cards(node: Node) -> Cards:
-    """The card resource of a node, in whole units.
+def node_layout(node: Node, devices: int = 0) -> Layout:
+    """The cards of a node.
+
+    Args:
+        node: The node.
+        devices: Physical cards that ResourceSlices list for it.
 
     Raises:
         Rejected: ``bad_number``.
     """
-    found = choose(_capacity(node))
-    units = None if found.units is None else whole(Fraction(found.units))
-    return Cards(found.resource, units, found.others)
+    capacity = _capacity(node)
+    return layout(
+        {name: whole(amount) for name, amount in capacity.items() if rank(name) is not None},
+        NodeLabels(node.labels).get,
+        sized="cpu" in capacity,
+        register=(node.metadata.annotations or {}).get(REGISTER),
+        devices=devices,
+    )
 
 
 def _capacity(node: Node) -> dict[str, Fraction]:
@@ -56,9 +75,9 @@ def _capacity(node: Node) -> dict[str, Fraction]:
     return capacity
 
 
-def _about(node: Node, cluster: str) -> Row:
+def _about(node: Node, cards: Layout, cluster: str) -> Row:
     labels = NodeLabels(node.labels)
-    capacity, cards = _capacity(node), node_cards(node)
+    capacity = _capacity(node)
     return {
         "cluster": cluster,
         "node": node.metadata.name,
@@ -69,8 +88,10 @@ def _about(node: Node, cluster: str) -> Row:
         "zone": labels.zone,
         "cpu_millicores": milli(capacity["cpu"]) if "cpu" in capacity else None,
         "memory_bytes": whole(capacity["memory"]) if "memory" in capacity else None,
-        "gpus": physical(cards, labels.get, sized="cpu" in capacity),
-        "gpu_resource": cards.resource,
+        "gpus": cards.cards,
+        "gpu_resource": cards.found.resource,
         "gpu_model": labels.gpu_model,
+        "gpu_units": cards.units_json,
+        "gpu_memory_mib": cards.memory_mib,
         "labels": canonical_json(node.labels),
     }

@@ -7,7 +7,7 @@ from datetime import datetime
 from fnmatch import fnmatchcase
 from fractions import Fraction
 
-from collector.cards import choose
+from collector.cards import choose, request_json
 from collector.kubernetes.demand import effective_request
 from collector.kubernetes.frames import Row, days_of
 from collector.kubernetes.life import Life
@@ -113,6 +113,7 @@ def pod_facts(
         "memory_bytes": whole(request.get("memory", Fraction(0))),
         "gpus": whole(Fraction(card.units or 0)),
         "gpu_resource": card.resource,
+        "gpu_request": request_json({name: whole(amount) for name, amount in request.items()}),
     }
 
 

@@ -8,9 +8,10 @@ from functools import lru_cache
 import msgspec
 import polars as pl
 
-from collector.cards import Cards, physical
+from collector.cards import Cards
 from collector.gaps import of_cards
 from collector.labels import NodeLabels, sanitised
+from collector.layouts import physical
 from collector.prometheus import series as s
 from collector.prometheus.amounts import AMOUNTS, amounts
 from collector.prometheus.chains import changes, clip, cut, find_runs, fuse, look_up, union

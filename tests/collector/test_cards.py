@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from collector.cards import choose, is_part, original, physical, rank, shares
-from collector.labels import NodeLabels, sanitised
+from collector.cards import choose, is_device, is_part, maker, original, rank, request_json
 
 GPU, MIG = "nvidia.com/gpu", "nvidia.com/mig-1g.5gb"
-FEATURE = "nvidia.com/"
 
 
 @pytest.mark.parametrize(
@@ -32,14 +30,31 @@ def test_a_card_is_known_in_both_spellings(resource: str, text: str) -> None:
     assert original(text) == resource
 
 
-@pytest.mark.parametrize(
-    "resource",
-    ["cpu", "memory", "nvidia.com/gpucores", "nvidia.com/gpumem", "vpc.amazonaws.com/efa"],
-)
+@pytest.mark.parametrize("resource", ["cpu", "memory", "vpc.amazonaws.com/efa"])
 def test_other_resources_are_no_cards(resource: str) -> None:
     assert rank(resource) is None
+    assert not is_device(resource)
     assert original(resource.replace(".", "_").replace("/", "_")) is None
     assert choose({resource: 3}).resource is None
+
+
+@pytest.mark.parametrize("name", ["gpucores", "gpumem", "gpumem-percentage"])
+def test_what_measures_a_part_of_a_card_is_a_device_but_no_card(name: str) -> None:
+    resource = f"nvidia.com/{name}"
+    assert is_device(resource)
+    assert rank(resource) is None
+    assert original(f"nvidia_com_{name.replace('-', '_')}") == resource
+    assert choose({resource: 3}).resource is None
+
+
+def test_every_device_of_a_request_is_kept() -> None:
+    asked = {"cpu": 4, GPU: 1, "nvidia.com/gpumem": 8000, MIG: 0}
+    assert request_json(asked) == '{"nvidia.com/gpu":1,"nvidia.com/gpumem":8000}'
+    assert request_json({"cpu": 4}) == "{}"
+
+
+def test_one_makers_cards_may_stand_under_another_domain() -> None:
+    assert maker("k8s.amazonaws.com/vgpu") == maker(GPU) != maker("amd.com/gpu")
 
 
 @pytest.mark.parametrize(
@@ -60,54 +75,6 @@ def test_whole_cards_count_before_parts_however_many(
 ) -> None:
     found = choose(amounts)
     assert (found.resource, found.units, found.others) == (chosen, amounts[chosen], others)
-
-
-def labelled(**labels: str) -> NodeLabels:
-    """Labels ``gpu_count`` for ``nvidia.com/gpu.count`` and so on."""
-    keys = {"sharing": "gpu.sharing-strategy", "strategy": "mig.strategy", "config": "mig.config"}
-    return NodeLabels({FEATURE + keys.get(k, f"gpu.{k}"): v for k, v in labels.items()})
-
-
-@pytest.mark.parametrize(
-    ("amounts", "labels", "cards"),
-    [
-        ({GPU: 8}, labelled(), 8),
-        ({GPU: 8}, labelled(count="8", sharing="none", replicas="1"), 8),
-        # The strategy is a setting of the operator; without MIG the count is one of cards.
-        ({GPU: 8}, labelled(count="8", strategy="single", product="NVIDIA-H100"), 8),
-        ({GPU: 8}, labelled(strategy="single", config="all-disabled"), 8),
-        ({GPU: 56}, labelled(count="8", sharing="time-slicing"), 8),
-        ({GPU: 56}, labelled(count="8", sharing="mps"), 8),
-        ({GPU: 56}, labelled(count="8", replicas="7"), 8),
-        ({GPU: 56}, labelled(count="8", product="NVIDIA-H100-SHARED"), 8),
-        ({"nvidia.com/gpu.shared": 56}, labelled(count="8"), 8),
-        ({MIG: 56}, labelled(count="8", strategy="mixed"), 8),
-        ({GPU: 4, MIG: 28}, labelled(count="8", strategy="mixed"), 8),
-        ({GPU: 4, MIG: 28}, labelled(), None),
-        ({GPU: 56}, labelled(replicas="7"), None),
-        ({GPU: 56}, labelled(count="many", replicas="7"), None),
-        ({GPU: 56}, labelled(count="56", strategy="single", product="A100-MIG-1g.5gb"), None),
-        ({GPU: 112}, labelled(count="56", replicas="2", product="A100-MIG-1g.5gb-SHARED"), None),
-        ({GPU: 56}, labelled(count="56", strategy="single", config="all-1g.5gb"), None),
-        ({GPU: 7}, NodeLabels({"cloud.google.com/gke-gpu-partition-size": "1g.5gb"}), None),
-        ({GPU: 9}, NodeLabels({"cloud.google.com/gke-gpu-sharing-strategy": "mps"}), None),
-        ({"aws.amazon.com/neuron": 16, "aws.amazon.com/neuroncore": 32}, labelled(), 16),
-        ({"aws.amazon.com/neuroncore": 32}, labelled(), None),
-        ({GPU: 0}, labelled(count="8", sharing="time-slicing"), 0),
-        ({}, labelled(), 0),
-        ({}, labelled(product="NVIDIA-H100"), None),
-    ],
-)
-def test_physical_cards(amounts: dict[str, int], labels: NodeLabels, cards: int | None) -> None:
-    found = choose(amounts)
-    assert physical(found, labels.get) == cards
-    spelled = NodeLabels({sanitised(k): v for k, v in labels.labels.items()}, sanitised)
-    assert physical(found, spelled.get) == cards
-    assert shares(found, spelled.get) == shares(found, labels.get)
-
-
-def test_a_node_that_says_nothing_has_no_number_of_cards() -> None:
-    assert physical(choose({}), labelled().get, sized=False) is None
 
 
 def test_parts() -> None:

@@ -45,6 +45,7 @@ def test_what_a_node_says_of_itself(tmp_path: Path) -> None:
         "topology.kubernetes.io/zone": "eu-west-1a",
         "karpenter.sh/capacity-type": "spot",
         "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3",
+        "nvidia.com/gpu.memory": "81559",
     }
     found = node_row(facts_of(tmp_path, node(labels=labels)))
     assert json.loads(found["labels"]) == labels
@@ -60,6 +61,8 @@ def test_what_a_node_says_of_itself(tmp_path: Path) -> None:
         "gpus": 8,
         "gpu_resource": "nvidia.com/gpu",
         "gpu_model": "NVIDIA-H100-80GB-HBM3",
+        "gpu_units": '{"nvidia.com/gpu":"1"}',
+        "gpu_memory_mib": 81559,
         "created": datetime(2026, 11, 30, 6, tzinfo=UTC),
         "interval_seconds": None,
     }
@@ -93,10 +96,11 @@ def test_cards_of_several_makers_are_named_as_a_gap(tmp_path: Path) -> None:
 def test_a_node_that_shares_its_cards_and_does_not_count_them_is_unknown(tmp_path: Path) -> None:
     capacity = {"cpu": "8", "nvidia.com/mig-1g.5gb": "14", "nvidia.com/mig-3g.20gb": "2"}
     facts = facts_of(tmp_path, node(capacity=capacity))
-    assert node_row(facts)["gpus"] is None
-    (gap,) = facts.gaps
-    assert gap.reason == "capacity_unknown"
-    assert "gpu-1" in gap.detail
+    found = node_row(facts)
+    assert found["gpus"] is None
+    assert set(json.loads(found["gpu_units"]).values()) == {None}
+    assert {gap.reason for gap in facts.gaps} == {"capacity_unknown"}
+    assert all("gpu-1" in gap.detail for gap in facts.gaps)
 
 
 def test_replicas_are_no_cards(tmp_path: Path) -> None:
@@ -106,8 +110,10 @@ def test_replicas_are_no_cards(tmp_path: Path) -> None:
         "nvidia.com/gpu.sharing-strategy": "time-slicing",
     }
     facts = facts_of(tmp_path, node(labels=labels, capacity={"cpu": "8", "nvidia.com/gpu": "56"}))
-    assert node_row(facts)["gpus"] == 8
-    assert [gap.reason for gap in facts.gaps] == ["shared_cards"]
+    found = node_row(facts)
+    assert found["gpus"] == 8
+    assert json.loads(found["gpu_units"]) == {"nvidia.com/gpu": "1/7"}
+    assert not facts.gaps
 
 
 @pytest.mark.parametrize(

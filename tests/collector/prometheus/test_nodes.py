@@ -66,7 +66,7 @@ def test_a_node_without_cards_says_zero_and_one_without_capacity_says_nothing() 
             4,
         ),
         ({"label_nvidia_com_gpu_count": "56"}, 56, 56),
-        ({"label_nvidia_com_gpu_replicas": "7"}, 56, None),
+        ({"label_nvidia_com_gpu_replicas": "7"}, 56, 8),
         (
             {
                 "label_nvidia_com_gpu_count": "56",
@@ -74,7 +74,7 @@ def test_a_node_without_cards_says_zero_and_one_without_capacity_says_nothing() 
                 "label_nvidia_com_mig_strategy": "single",
             },
             56,
-            None,
+            8,
         ),
     ],
 )
