@@ -6,7 +6,8 @@
 | Google | ``gce://project/zone/name`` | ``.../projects/P/zones/Z/instances/NAME`` |
 | Azure | ``azure:///subscriptions/...`` | ``/subscriptions/...``, in any case |
 
-Anything else must be equal as written.
+Anything else must be equal as written. A cost that is declared for own machines names a node as
+``node/NAME``, or ``node/CLUSTER/NAME`` where two clusters have one of that name.
 """
 
 from __future__ import annotations
@@ -68,8 +69,15 @@ def bill_lines(charges: pl.DataFrame, start: int, end: int) -> pl.DataFrame:
 
 
 def node_ids(nodes: pl.DataFrame) -> pl.DataFrame:
-    """``cluster, node, id``: the normal forms of each node's provider ids, sorted."""
-    known = nodes.select("cluster", "node", canonical("provider_id").alias("id"))
+    """``cluster, node, id``: each node's provider ids in normal form, and its own names, sorted."""
+    known = pl.concat(
+        nodes.select("cluster", "node", name.alias("id"))
+        for name in (
+            canonical("provider_id"),
+            pl.format("node/{}", "node"),
+            pl.format("node/{}/{}", "cluster", "node"),
+        )
+    )
     return known.drop_nulls("id").filter(pl.col("id") != "").unique().sort("cluster", "node", "id")
 
 

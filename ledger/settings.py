@@ -96,6 +96,7 @@ class Bill(Block):
     kind: Literal["focus", "declared"] = "focus"
     path: str = Field(description="file, folder or glob; local or s3://")
     timezone: TimeZone = Field("UTC", description="zone of times that carry none")
+    currency: Currency | None = Field(None, description="of declared costs that name none")
     required: bool = True
 
 

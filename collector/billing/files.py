@@ -61,11 +61,12 @@ class LocalFile:
             return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def find(path: str) -> Listing:
+def find(path: str, endings: tuple[str, ...] = DATA_ENDINGS) -> Listing:
     """List the files of a bill, in the order of their names.
 
     Args:
         path: File, folder or glob; local or ``s3://bucket/key``.
+        endings: What names of its files end with.
 
     Raises:
         SourceError: Nothing is there, or the store cannot be reached.
@@ -79,14 +80,14 @@ def find(path: str) -> Listing:
         )
     barred: list[str] = []
     if is_s3(path):
-        names, single = Bucket(path).find(path, DATA_ENDINGS)
+        names, single = Bucket(path).find(path, endings)
     elif "://" in path:
         raise BadInputError(f"the bill path {path!r} is neither local nor s3://")
     else:
-        names, single = _find_local(path, barred)
+        names, single = _find_local(path, barred, endings)
     if not names and not barred:
         raise SourceError(f"no file of the bill at {path}", "check `path` of the billing block")
-    return Listing(tuple(names)) if single else _sorted_out(names, barred)
+    return Listing(tuple(names)) if single else _sorted_out(names, barred, endings)
 
 
 def is_glob(path: str) -> bool:
@@ -94,7 +95,7 @@ def is_glob(path: str) -> bool:
     return not _GLOB.isdisjoint(path)
 
 
-def _find_local(path: str, barred: list[str]) -> tuple[list[str], bool]:
+def _find_local(path: str, barred: list[str], endings: tuple[str, ...]) -> tuple[list[str], bool]:
     """The files at a path, and whether it is one file; unreadable folders go to ``barred``."""
     place = Path(path)
     try:
@@ -111,7 +112,7 @@ def _find_local(path: str, barred: list[str]) -> tuple[list[str], bool]:
     files = {str(hit) for hit in hits if hit.is_file() and hit == readable(hit)}
     barred += (str(readable(hit)) for hit in hits if hit != readable(hit))
     for hit in hits:  # Spark and its like write a folder named as a file
-        if hit.name.lower().endswith(DATA_ENDINGS) and hit.is_dir():
+        if hit.name.lower().endswith(endings) and hit.is_dir():
             files.update(_below(hit, barred))
     return sorted(files), False
 
@@ -122,10 +123,10 @@ def _below(folder: Path, barred: list[str]) -> list[str]:
     return list(map(str, files))
 
 
-def _sorted_out(names: Iterable[str], barred: Iterable[str]) -> Listing:
+def _sorted_out(names: Iterable[str], barred: Iterable[str], endings: tuple[str, ...]) -> Listing:
     def is_data(name: str) -> bool:
         base = name.rsplit("/", 1)[-1].lower()
-        return base.endswith(DATA_ENDINGS) and not base.startswith(".")
+        return base.endswith(endings) and not base.startswith(".")
 
     names = sorted(names)
     return Listing(

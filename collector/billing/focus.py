@@ -137,7 +137,9 @@ def _charges(read: BillRead, window: Window) -> tuple[pl.DataFrame, tuple[str, .
     days = to_days(lines, window)
     del lines
     kinds = (dimension(), elasticity(), pl.lit("billed").alias("x_Basis"))
-    charges = days.with_columns(kinds).select(_COLUMNS)
+    # FOCUS tells neither apart: an invoice is that of its billing period, a price is the bill's.
+    own = (pl.lit(None, pl.String).alias(name) for name in ("x_InvoiceMonth", "x_PriceSource"))
+    charges = days.with_columns(*kinds, *own).select(_COLUMNS)
     return charges.sort("day", "x_LineId", "x_Part"), alerts
 
 
