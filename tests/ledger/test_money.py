@@ -74,7 +74,7 @@ def test_no_rows_give_no_rows() -> None:
     assert out.columns == ["g", "k", "w", "a"]
 
 
-@given(UNIT_RANGE, st.lists(st.integers(0, 2**55), min_size=1, max_size=9))
+@given(UNIT_RANGE, st.lists(st.integers(0, 3) | st.integers(0, 2**55), min_size=1, max_size=40))
 def test_split_is_the_definition(amount: int, weights: list[int]) -> None:
     assert parts(amount, weights) == by_hand(amount, weights)
 
@@ -100,6 +100,26 @@ def test_parts_add_up_and_row_order_does_not_matter(
     assert first.equals(second)
     sums = dict(first.group_by("g").agg(pl.col("a").sum()).iter_rows())
     assert sums == amounts
+
+
+@given(
+    st.lists(
+        st.tuples(UNIT_RANGE, st.lists(st.integers(0, 2**40), min_size=1, max_size=20)),
+        min_size=1,
+        max_size=6,
+    )
+)
+def test_small_and_large_groups_stand_beside_each_other(
+    groups: list[tuple[int, list[int]]],
+) -> None:
+    rows = [(g, k, a, w) for g, (a, weights) in enumerate(groups) for k, w in enumerate(weights)]
+    schema = {"g": pl.Int64, "k": pl.Int64, "a": pl.Int128, "w": pl.Int64}
+    frame = pl.LazyFrame(rows, schema=schema, orient="row")
+    options = {"group": ["g"], "amounts": ["a"], "weight": "w", "order": ["k"]}
+    out = split(frame, **options).collect()  # type: ignore[arg-type]
+    assert out["a"].to_list() == [part for a, weights in groups for part in by_hand(a, weights)]
+    ordered = split(frame, **options, ordered=True).collect()  # type: ignore[arg-type]
+    assert ordered.equals(out)
 
 
 @given(UNIT_RANGE)
