@@ -15,6 +15,7 @@ from datetime import date
 import polars as pl
 
 from attribution.facts import DayFacts
+from attribution.labels import aliases as aliases
 from attribution.lives import merged_pods
 from ledger.errors import SettingsError
 from ledger.facts import Gap
@@ -39,13 +40,6 @@ def json_value(column: str, key: str) -> pl.Expr:
     path = f'$["{key}"]' if "'" in key else f"$['{key}']"
     value = pl.col(column).str.json_path_match(path)
     return pl.when(~value.is_in(["", *SPECIAL])).then(value)
-
-
-def aliases(key: str) -> list[str]:
-    """Names under which Prometheus may show a label key, the usual one first."""
-    plain = re.sub(r"[^A-Za-z0-9_]", "_", key)
-    snake = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", plain).lower()
-    return list(dict.fromkeys((f"label_{snake}", f"label_{plain}")))
 
 
 def _collides(column: str, alias: str) -> pl.Expr:

@@ -12,25 +12,7 @@ import polars as pl
 
 from attribution.facts import DayFacts
 from attribution.spans import clip, complement, flatten, intersect, union
-
-POD = ("cluster", "uid")
-ATTRIBUTES = (
-    "namespace",
-    "pod",
-    "root_kind",
-    "root_name",
-    "role",
-    "labels",
-    "owner_labels",
-    "annotations",
-    "environment",
-    "cpu_millicores",
-    "memory_bytes",
-    "gpus",
-    "gpu_resource",
-    "gpu_request",
-)
-REQUESTS = ATTRIBUTES[-5:]
+from attribution.states import ATTRIBUTES, POD, pod_states
 
 
 def node_spans(facts: DayFacts) -> pl.DataFrame:
@@ -123,7 +105,7 @@ def pod_lives(facts: DayFacts) -> pl.DataFrame:
     moved = _with_confidence(_moved_edges(sampled, told, facts), facts).select(spans)
     alone = told.join(sampled, on=list(POD), how="anti").with_columns(confidence=pl.lit("low"))
     lives = pl.concat([moved, alone.select(spans)])
-    return intersect(lives, _attributes(sampled, told), POD).sort(*POD, "start")
+    return intersect(lives, pod_states(sampled, told), POD).sort(*POD, "start")
 
 
 def merged_pods(facts: DayFacts) -> pl.DataFrame:
@@ -151,31 +133,6 @@ def _rows(facts: DayFacts) -> pl.DataFrame:
         *ATTRIBUTES,
     )
     return clip(rows, facts.start, facts.end)
-
-
-def _attributes(sampled: pl.DataFrame, told: pl.DataFrame) -> pl.DataFrame:
-    """What each pod was and from when on: by the API if it knows the pod, else by the samples.
-
-    A request that the API does not tell is the first one that samples do.
-    """
-    others = sampled.join(told, on=list(POD), how="anti")
-    asked = sampled.sort("start").group_by(POD).agg(pl.col(REQUESTS).drop_nulls().first())
-    told = told.join(asked, on=list(POD), how="left", suffix="_sampled").with_columns(
-        pl.coalesce(name, f"{name}_sampled").alias(name) for name in REQUESTS
-    )
-    rows = (
-        pl.concat([told.select(sampled.columns), others])
-        .select(*POD, "start", *ATTRIBUTES)
-        .sort(*POD, "start")
-    )
-    same = pl.struct(*ATTRIBUTES)
-    changes = rows.filter((same != same.shift(1)).over(POD).fill_null(True))
-    first = pl.col("start") == pl.col("start").min().over(POD)
-    forever = 2**62
-    return changes.with_columns(
-        pl.when(first).then(0).otherwise("start").alias("start"),
-        pl.col("start").shift(-1).over(POD).fill_null(forever).alias("end"),
-    )
 
 
 def _moved_edges(sampled: pl.DataFrame, told: pl.DataFrame, facts: DayFacts) -> pl.DataFrame:

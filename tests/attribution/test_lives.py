@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from attribution.evidence import seen_spans
 from attribution.facts import DayFacts
@@ -156,3 +161,133 @@ def test_a_life_shorter_than_an_interval_has_low_confidence(day: DayBuilder) -> 
 
 def test_unbound_pods_have_no_life(day: DayBuilder) -> None:
     assert lives(day.pod("u", 1, 2, node=None)) == []
+
+
+def states(day: DayBuilder, *names: str) -> list[tuple[object, ...]]:
+    """Start and end in hours, and the named attributes; labels as objects."""
+    facts = day.facts()
+    rows = seen_lives(facts)
+    return [
+        (
+            round((start - facts.start) / HOUR, 6),
+            round((end - facts.start) / HOUR, 6),
+            *(
+                json.loads(value) if name == "labels" else value
+                for name, value in zip(names, what, strict=True)
+            ),
+        )
+        for start, end, *what in rows.select("start", "end", *names).iter_rows()
+    ]
+
+
+def test_a_label_that_changed_is_what_samples_said_then(day: DayBuilder) -> None:
+    day.pod("u", 1, 3, interval=60, labels={"label_experiment": "a", "label_team_x": "t"})
+    day.pod("u", 3, 6, interval=60, labels={"label_experiment": "b"})
+    day.pod("u", 1, 6, labels={"experiment": "b", "pipeline": "p"})
+    assert states(day, "labels") == [
+        (1, 3, {"experiment": "a", "pipeline": "p", "label_team_x": "t"}),
+        (3, 6, {"experiment": "b", "pipeline": "p"}),
+    ]
+
+
+def test_a_label_that_came_later_was_absent_before(day: DayBuilder) -> None:
+    day.pod("u", 1, 3, interval=60, labels={}).pod(
+        "u", 3, 6, interval=60, labels={"label_model_version": "v1"}
+    )
+    day.pod("u", 1, 6, labels={"model-version": "v1", "experiment": "a"})
+    assert states(day, "labels") == [
+        (1, 3, {"experiment": "a"}),
+        (3, 6, {"model-version": "v1", "experiment": "a"}),
+    ]
+
+
+def test_the_api_was_asked_after_the_day(day: DayBuilder) -> None:
+    """It tells the label that stood when it was asked, samples the one of the day."""
+    day.pod("u", 1, 6, interval=60, labels={"label_experiment": "old"})
+    day.pod("u", 1, 6, labels={"experiment": "new", "owner": "lin"})
+    assert states(day, "labels") == [(1, 6, {"experiment": "old", "owner": "lin"})]
+
+
+def test_a_request_that_was_resized_moves_by_what_samples_show(day: DayBuilder) -> None:
+    """The API's request also counts init containers and overhead: 500 millicores here."""
+    day.pod("u", 1, 3, interval=60, cpu_millicores=4000, memory_bytes=7)
+    day.pod("u", 3, 4, interval=60, cpu_millicores=8000, memory_bytes=7)
+    day.pod("u", 4, 6, interval=60, cpu_millicores=2000, memory_bytes=7)
+    day.pod("u", 1, 6, cpu_millicores=2500, memory_bytes=9)
+    assert states(day, "cpu_millicores", "memory_bytes") == [
+        (1, 3, 4500, 9),
+        (3, 4, 8500, 9),
+        (4, 6, 2500, 9),
+    ]
+
+
+def test_a_request_never_falls_below_nothing(day: DayBuilder) -> None:
+    day.pod("u", 1, 3, interval=60, cpu_millicores=1000)
+    day.pod("u", 3, 6, interval=60, cpu_millicores=9000).pod("u", 1, 6, cpu_millicores=5000)
+    assert states(day, "cpu_millicores") == [(1, 3, 0), (3, 6, 5000)]
+
+
+def test_a_resize_that_the_api_tells_itself_is_not_moved_again(day: DayBuilder) -> None:
+    for start, end, cpu in ((1, 3, 4000), (3, 6, 8000)):
+        day.pod("u", start, end, interval=60, cpu_millicores=cpu)
+        day.pod("u", start, end, cpu_millicores=cpu + 500)
+    assert states(day, "cpu_millicores") == [(1, 3, 4500), (3, 6, 8500)]
+
+
+def test_without_the_api_a_resize_is_what_samples_say(day: DayBuilder) -> None:
+    day.pod("u", 1, 3, interval=60, cpu_millicores=1000)
+    day.pod("u", 3, 6, interval=60, cpu_millicores=2000)
+    assert states(day, "cpu_millicores") == [(1, 3, 1000), (3, 6, 2000)]
+
+
+def test_cards_that_changed_are_what_samples_say(day: DayBuilder) -> None:
+    day.pod("u", 1, 3, interval=60, gpus=2, gpu_resource="nvidia.com/gpu", gpu_request="{}")
+    day.pod("u", 3, 6, interval=60, gpus=4, gpu_resource="nvidia.com/gpu", gpu_request="{}")
+    day.pod("u", 1, 6, gpus=8, gpu_resource="nvidia.com/gpu")
+    day.pod("v", 1, 6, interval=60, gpus=2, gpu_resource="nvidia.com/gpu", gpu_request="{}")
+    day.pod("v", 1, 6, gpus=8, gpu_resource="nvidia.com/gpu")
+    assert states(day, "gpus", "gpu_resource", "gpu_request") == [
+        (1, 3, 2, "nvidia.com/gpu", "{}"),
+        (3, 6, 4, "nvidia.com/gpu", "{}"),
+        (1, 6, 8, "nvidia.com/gpu", "{}"),
+    ]
+
+
+def test_the_cost_of_a_pod_is_cut_where_its_label_changed(
+    new_day: type[DayBuilder], cost_by: Callable[..., dict[Any, Decimal]]
+) -> None:
+    day = new_day().node(end=1).node(end=1, interval=60)
+    day.pod("u", 0, 0.25, interval=60, gpus=8, labels={"label_experiment": "a"})
+    day.pod("u", 0.25, 1, interval=60, gpus=8, labels={"label_experiment": "b"})
+    day.pod("u", 0, 1, gpus=8, labels={"experiment": "b"}).line("l", effective="8")
+    costs = day.attribute().costs
+    assert cost_by(costs) == {"a": 2, "b": 6}
+    assert cost_by(costs, "uid") == {"u": 8}
+
+
+@settings(max_examples=15, deadline=None)
+@given(at=st.floats(0.1, 0.9), second=st.booleans())
+def test_cutting_the_interval_of_a_label_moves_nothing_else(
+    new_day: type[DayBuilder],
+    cost_by: Callable[..., dict[Any, Decimal]],
+    at: float,
+    second: bool,
+) -> None:
+    """Grouped by anything that did not change, the rows are those of the uncut day."""
+
+    def books(cut: bool) -> pl.DataFrame:
+        day = new_day().node(end=1).node(end=1, interval=60).line("l", effective="7")
+        for uid in ("u", "v") if second else ("u",):
+            what = {"gpus": 3, "namespace": f"ns-{uid}", "interval": 60}
+            edge = round(at * 3600) / 3600
+            day.pod(uid, 0, edge, labels={"label_experiment": "a" if cut else "b"}, **what)
+            day.pod(uid, edge, 1, labels={"label_experiment": "b"}, **what)
+            day.pod(uid, 0, 1, labels={"experiment": "b"}, gpus=3, namespace=f"ns-{uid}")
+        return day.attribute().costs
+
+    cut, whole = books(cut=True), books(cut=False)
+    for key in ("uid", "namespace", "node", "target"):
+        one, other = cost_by(cut, key), cost_by(whole, key)
+        assert one.keys() == other.keys()
+        # Two parts of a pod may each round by a unit of 1e-12.
+        assert all(abs(one[name] - other[name]) <= Decimal("4e-12") for name in one)

@@ -1,0 +1,88 @@
+"""Labels of pods by two sources: original keys from the API, sanitised ones from samples.
+
+Samples say what stood at their time, perhaps of some keys only; the API says what stood when it was
+asked, of all keys. Prometheus knows a key in a sanitised form: ``foo-bar`` and ``fooBar`` become
+``label_foo_bar``, and where two keys of one pod collide it appends ``_conflictN``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+
+import msgspec
+
+from ledger.text import canonical_json
+
+_CONFLICT = re.compile(r"_conflict\d+$")
+Labels = Mapping[str, str]
+
+
+@lru_cache(maxsize=65536)
+def forms(key: str) -> tuple[str, ...]:
+    """Names under which Prometheus may show a label key, the usual one first."""
+    plain = re.sub(r"[^A-Za-z0-9_]", "_", key)
+    snake = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", plain).lower()
+    return tuple(dict.fromkeys((f"label_{snake}", f"label_{plain}")))
+
+
+def aliases(key: str) -> list[str]:
+    """``forms`` as a list."""
+    return list(forms(key))
+
+
+def then(told: str, shown: str, ever: str) -> str:
+    """The labels of a pod at a time, from what the API tells and what samples showed then.
+
+    Of keys that samples show, what they showed then, under the original key where the API's keys
+    tell which one it is; of all other keys what the API says. Where two keys of the API have one
+    form, and samples do not show the values that the API tells, nobody knows which is which: the
+    form is marked as colliding.
+
+    Args:
+        told: The API's labels, JSON object.
+        shown: The labels that samples showed at that time, JSON object.
+        ever: All labels that samples showed of the pod on the day, one JSON object per line.
+
+    Returns:
+        ``told`` itself where both agree.
+    """
+    if shown == told:
+        return told
+    api, sample = _read(told), _by_form(_read(shown))
+    known = {form for text in ever.split("\n") for form in _by_form(_read(text))}
+    keys_of: dict[str, list[str]] = {}
+    for key in api:
+        keys_of.setdefault(
+            next((name for name in (key, *forms(key)[::-1]) if name in known), ""), []
+        ).append(key)
+    merged = dict(api)
+    for form in sorted(known):
+        keys, values = keys_of.get(form, []), sample.get(form, [])
+        if values == sorted(api[key] for key in keys):
+            continue
+        for key in keys:
+            del merged[key]
+        merged |= _placed(form, keys, values)
+    return told if merged == api else canonical_json(merged)
+
+
+def _placed(form: str, keys: list[str], values: list[str]) -> Labels:
+    """The values of one form under the key that they belong to, else marked as colliding."""
+    if len(values) == 1 and len(keys) < 2:
+        return {(keys or [form])[0]: values[0]}
+    return {f"{form}_conflict{number}": value for number, value in enumerate(values, 1)}
+
+
+def _by_form(sample: Labels) -> dict[str, list[str]]:
+    """The values of each form, sorted; several where keys collide."""
+    found: dict[str, list[str]] = {}
+    for name in sorted(sample, key=lambda name: sample[name]):
+        found.setdefault(_CONFLICT.sub("", name), []).append(sample[name])
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _read(text: str) -> Labels:
+    return msgspec.json.decode(text, type=dict[str, str])
