@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from attribution import gaps, notes, reconcile
+from attribution import gaps, notes, price_steps, reconcile
 from attribution.costs import assemble, daily, line_rows, node_rows
 from attribution.estimate import estimate
 from attribution.evidence import seen_spans, weigh_clusters
@@ -20,6 +20,7 @@ from attribution.other_lines import place_lines
 from attribution.paying import compute_lines, covered_hours, may_double, named_part, paid_time
 from attribution.phases import add_phase
 from attribution.pools import Rates
+from attribution.quote import quote
 from attribution.spans import intersect
 from attribution.split import UNITS, hour_parts, node_shares
 from ledger.facts import Gap
@@ -85,12 +86,15 @@ def attribute_day(facts: DayFacts, settings: Settings) -> DayCosts:
     keys = _keys(up_hours(there, seen), paying, line_hours, covered)
     hours = node_hours(facts.nodes, keys, seen, clusters, settings)
     held = held.join(hours.select("nh", *NODE_HOUR), on=list(NODE_HOUR))
-    hours = classify(hours, held)
     open_hours = hours.join(covered, on=list(NODE_HOUR), how="anti")
     compute = compute_lines(paying)
     doubtful = may_double(open_hours, compute.join(line_hours, on="line", how="anti"))
-    made = estimate(open_hours.join(doubtful, on="nh", how="anti"), there, facts.prices)
-    every, numbered = _all_lines(lines, line_hours, hours, made.lines)
+    quotes = quote(hours, there, facts.prices, settings.currency)
+    made = estimate(open_hours.join(doubtful, on="nh", how="anti"), quotes)
+    times = price_steps.Times(there, seen, lives, facts.usage)
+    hours, held, estimated = price_steps.cut(hours, held, made.lines, made.steps, times)
+    hours = classify(hours, held)
+    every, numbered = _all_lines(lines, line_hours, hours, estimated)
     rates = Rates.of(settings)
     shares = node_shares(hour_parts(every, numbered), hours, held, rates)
     loose = lines.join(line_hours, on="line", how="anti")
@@ -139,7 +143,14 @@ def _all_lines(
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The lines of the bill and the estimated ones, and ``line, nh, hour, ms`` of both."""
     made = made.with_row_index("line", offset=lines.height)
-    numbered = line_hours.join(hours.select("nh", *NODE_HOUR), on=list(NODE_HOUR))
+    numbered = line_hours.join(hours.select("nh", *NODE_HOUR, "up"), on=list(NODE_HOUR))
+    # Only hours without a paying line are cut, by the steps of their price.
+    hour = ["line", *NODE_HOUR]
+    part = (
+        pl.col("ms") * pl.col("up") // pl.max_horizontal(pl.col("up").sum().over(hour), 1)
+    ).clip(1)
+    cut = pl.len().over(hour) > 1
+    numbered = numbered.with_columns(pl.when(cut).then(part).otherwise("ms").alias("ms"))
     estimated = made.select("line", "nh", hour="start", ms="length")
     return (
         pl.concat([lines, made.select(lines.columns)]),

@@ -6,17 +6,20 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from attribution.node_hours import cards_unknown
-from attribution.ratio import HOUR, KIB_PER_GIB, worth
+from attribution.price_book import METRIC, OK
+from attribution.price_gaps import price_gaps
+from attribution.quote import SIZE, UNCOUNTED, settle, weights
+from attribution.ratio import HOUR
 from ledger.facts import Gap
-from ledger.money import from_units, to_units
-from ledger.schema import CHARGES, COST_COLUMNS
+from ledger.money import from_units
+from ledger.schema import CHARGES, COST_COLUMNS, TIME
 
 SOURCE = "prices"
 """``x_Source`` of estimated lines."""
 
-_PROVIDERS = {"aws": "AWS", "gce": "Google Cloud", "azure": "Microsoft"}
-_KEYS = ("provider", "region", "instance_type", "capacity_type")
+_NAMES = {"aws": "AWS", "gce": "Google Cloud", "azure": "Microsoft"}
+_RATES = ("rate_node", "rate_card", "rate_vcpu", "rate_gib")
+_SAME = ("state", "way", "source", "currency", *_RATES)
 
 
 @dataclass(frozen=True)
@@ -25,144 +28,80 @@ class Estimates:
 
     Args:
         lines: Columns of ``charges`` and those of ``match.bill_lines`` but ``line``; one row per
-            node-hour, with ``nh``.
-        gaps: ``unpriced``, with card-hours.
+            node-hour and stretch of one price in it, with ``nh`` and ``step``.
+        steps: ``nh, step, start, end`` (ms) of the node-hours in which the price changes: they cut
+            the hour.
+        gaps: ``unpriced``, ``price_ambiguous``, ``currency`` and ``price_outlier``.
         by_size: Node-hours that were priced by vCPU and GiB.
     """
 
     lines: pl.DataFrame
+    steps: pl.DataFrame
     gaps: tuple[Gap, ...]
     by_size: int
 
 
-def estimate(hours: pl.DataFrame, there: pl.DataFrame, prices: pl.DataFrame) -> Estimates:
-    """Price the given node-hours for the time that their node was up.
-
-    A price of the whole node wins over cards × price per card-hour (the host included), or vCPU and
-    GiB at their rates on a node without cards. Among prices of one resource the most specific key
-    wins; two prices of one key are ambiguous and price nothing.
+def estimate(hours: pl.DataFrame, quotes: pl.DataFrame) -> Estimates:
+    """Lines for the given node-hours at their quotes.
 
     Args:
-        hours: ``node_hours.node_hours``, those without a bill line.
-        there: ``lives.there_spans``: when each node was up.
-        prices: Rows of ``prices``.
+        hours: ``node_hours.node_hours``, those that no bill line pays for.
+        quotes: ``quote.quote``.
     """
-    hours = hours.filter(pl.col("up") > 0).with_columns(
-        pl.col("provider_id")
-        .str.extract(r"^(\w+)://", 1)
-        .replace_strict(_PROVIDERS, default=None, return_dtype=pl.String)
-        .alias("provider")
-    )
-    book = _book(prices)
-    rated = hours
-    for resource in ("node", "gpu", "vcpu", "gib"):
-        rated = rated.join(_best(hours, book, resource), on="nh", how="left")
-    carded = pl.col("gpus").fill_null(0) > 0
-    unsure = cards_unknown()
-    by_size = worth(pl.col("cpu_millicores") * pl.col("up"), pl.col("rate_vcpu"), 1000) + worth(
-        pl.col("memory_kib") * pl.col("up"), pl.col("rate_gib"), KIB_PER_GIB
-    )
-    by_card = worth(pl.col("gpus") * pl.col("up"), pl.col("rate_gpu"), 1)
-    rated = rated.with_columns(
-        pl.when(pl.col("rate_node").is_not_null())
-        .then(worth(pl.col("up"), pl.col("rate_node"), 1))
-        .when(carded)
-        .then(by_card)
-        .when(~unsure)
-        .then(by_size)
-        .alias("units"),
-        pl.when(pl.col("rate_node").is_not_null())
-        .then("currency_node")
-        .when(carded)
-        .then("currency_gpu")
-        .otherwise("currency_vcpu")
-        .alias("currency"),
-    )
-    priced = rated.filter(pl.col("units").is_not_null())
-    sized = priced.filter(~carded & pl.col("rate_node").is_null()).height
-    return Estimates(_lines(priced), _unpriced(rated.filter(pl.col("units").is_null())), sized)
+    facts = hours.select("nh", "provider_id", "region", "zone", "instance_type")
+    mine = _numbered(quotes.join(facts, on="nh"))
+    priced = mine.filter(pl.col("state") == OK)
+    sized = priced.filter(way=SIZE)["nh"].n_unique()
+    left = mine.filter(~pl.col("state").is_in([OK, UNCOUNTED]))
+    return Estimates(_lines(priced), _steps(mine), price_gaps(left, mine), sized)
 
 
-def _words(name: str) -> pl.Expr:
-    """A card model as lower-case words between blanks."""
-    return pl.concat_str(
-        pl.lit(" "),
-        pl.col(name).str.to_lowercase().str.replace_all(r"[^a-z0-9]+", " "),
-        pl.lit(" "),
+def _numbered(mine: pl.DataFrame) -> pl.DataFrame:
+    """Number the stretches of one price in each hour: ``step``, from 0."""
+    changes = pl.any_horizontal(
+        pl.col(name).ne_missing(pl.col(name).shift(1).over("nh")) for name in _SAME
     )
+    first = pl.int_range(pl.len()).over("nh") == 0
+    step = (changes & ~first).cast(pl.Int64).cum_sum().over("nh")
+    return mine.sort("nh", "start").with_columns(step.alias("step"))
 
 
-def _book(prices: pl.DataFrame) -> pl.DataFrame:
-    model = pl.when(pl.col("gpu_model").str.to_lowercase() != "default").then(_words("gpu_model"))
-    special = pl.sum_horizontal(pl.col(key).is_not_null().cast(pl.Int64) for key in _KEYS)
-    return (
-        prices.filter(pl.col("price_per_hour").is_not_null())
-        .select(
-            "resource",
-            "currency",
-            *(pl.col(key).alias(f"of_{key}") for key in _KEYS),
-            model.alias("of_model"),
-            pl.col("start").dt.timestamp("ms").alias("from"),
-            pl.col("end").dt.timestamp("ms").alias("until"),
-            to_units(pl.col("price_per_hour")).alias("rate"),
-            (special * 1000 + model.str.len_chars().cast(pl.Int64).fill_null(0)).alias("score"),
-        )
-        .unique()
+def _steps(mine: pl.DataFrame) -> pl.DataFrame:
+    """The parts that tile the hours in which the price changes."""
+    several = mine.filter(pl.col("step").max().over("nh") > 0)
+    tiles = several.group_by("nh", "step").agg(pl.col("start").min(), pl.col("hour").first())
+    tiles = tiles.sort("nh", "step")
+    nexts = pl.col("start").shift(-1).over("nh")
+    return tiles.select(
+        "nh",
+        "step",
+        pl.when(pl.col("step") == 0).then("hour").otherwise("start").alias("start"),
+        nexts.fill_null(pl.col("hour") + HOUR).alias("end"),
     )
-
-
-def _best(hours: pl.DataFrame, book: pl.DataFrame, resource: str) -> pl.DataFrame:
-    """``nh``, the rate of the resource and its currency, where exactly one is best."""
-    kinds = hours.select(*_KEYS, "gpu_model").unique().with_row_index("kind")
-    pairs = kinds.join(book.filter(pl.col("resource") == resource), how="cross")
-    fits = [
-        pl.col(f"of_{key}").is_null()
-        | (pl.col(f"of_{key}").str.to_lowercase() == pl.col(key).str.to_lowercase())
-        for key in _KEYS
-    ]
-    model = pl.col("of_model").is_null() | _words("gpu_model").str.contains(
-        pl.col("of_model"), literal=True
-    )
-    fitting = pairs.filter(pl.all_horizontal(*fits, model).fill_null(False))
-    kind_of = hours.select("nh", "hour", *_KEYS, "gpu_model").join(
-        kinds, on=[*_KEYS, "gpu_model"], nulls_equal=True
-    )
-    valid = kind_of.join(
-        fitting.select("kind", "from", "until", "rate", "currency", "score"), on="kind"
-    ).filter(pl.col("hour").is_between(pl.col("from"), pl.col("until"), closed="left"))
-    top = valid.filter(pl.col("score") == pl.col("score").max().over("nh"))
-    single = top.select("nh", "rate", "currency").unique().filter(pl.len().over("nh") == 1)
-    return single.rename({"rate": f"rate_{resource}", "currency": f"currency_{resource}"})
 
 
 def _lines(priced: pl.DataFrame) -> pl.DataFrame:
-    at = (
-        pl.from_epoch("hour", time_unit="ms")
-        .dt.replace_time_zone("UTC")
-        .cast(pl.Datetime("us", "UTC"))
+    parts = weights([pl.col(name) for name in _RATES], pl.col("end") - pl.col("start"))
+    names = ("of_cards", "of_cpu", "of_memory")
+    told = ("provider_id", "region", "zone", "currency", "source")
+    sums = (
+        priced.with_columns(part.alias(name) for part, name in zip(parts, names, strict=True))
+        .group_by("nh", "step", "cluster", "node", "hour")
+        .agg(
+            pl.col("start").min(),
+            pl.col("end").max(),
+            pl.col(*names).sum(),
+            *(pl.col(name).first() for name in told),
+        )
+        .with_columns(settle(*(pl.col(name) for name in names)).alias("units"))
+        .sort("nh", "step")
     )
-    given = {
-        "day": at.dt.date(),
-        "x_Source": pl.lit(SOURCE),
-        "x_Part": pl.lit(0, dtype=pl.Int64),
-        "x_LineId": pl.format(
-            "estimate/{}/{}/{}", "cluster", "node", at.dt.strftime("%Y-%m-%dT%HZ")
-        ),
-        "x_Basis": pl.lit("estimated"),
-        "x_Dimension": pl.lit("compute"),
-        "x_Elasticity": pl.lit("elastic"),
-        "BillingCurrency": pl.col("currency"),
-        "ChargeCategory": pl.lit("Usage"),
-        "ServiceCategory": pl.lit("Compute"),
-        "ProviderName": pl.col("provider"),
-        "ServiceProviderName": pl.col("provider"),
-        "RegionId": pl.col("region"),
-        "ResourceId": pl.col("provider_id"),
-        "ConsumedUnit": pl.lit("Hours"),
-        "ChargePeriodStart": at,
-        "ChargePeriodEnd": at.dt.offset_by("1h"),
-        "EffectiveCost": from_units(pl.col("units")),
-    }
+    whole = pl.len().over("nh") == 1
+    sums = sums.with_columns(
+        pl.when(whole).then("hour").otherwise("start").alias("start"),
+        pl.when(whole).then(pl.col("hour") + HOUR).otherwise("end").alias("end"),
+    )
+    given = _columns()
     charge = [
         given.get(name, pl.lit(None)).cast(column.dtype).alias(name)
         for name, column in CHARGES.columns.items()
@@ -173,33 +112,49 @@ def _lines(priced: pl.DataFrame) -> pl.DataFrame:
         )
         for name in COST_COLUMNS
     ]
-    return priced.sort("nh").select(
-        "nh",
-        *charge,
-        pl.col("hour").alias("start"),
-        (pl.col("hour") + HOUR).alias("end"),
-        pl.lit(HOUR, dtype=pl.Int64).alias("length"),
-        *money,
-    )
+    length = (pl.col("end") - pl.col("start")).alias("length")
+    return sums.select("nh", "step", *charge, "start", "end", length, *money)
 
 
-def _unpriced(rest: pl.DataFrame) -> tuple[Gap, ...]:
-    sums = (
-        rest.group_by("cluster")
-        .agg(
-            pl.col("node").n_unique().alias("nodes"),
-            pl.col("node").min().alias("first"),
-            (pl.col("up").sum() / HOUR).alias("node_hours"),
-            ((pl.col("up") * pl.col("gpus").fill_null(0)).sum() / HOUR).alias("gpu_hours"),
-        )
-        .sort("cluster")
+def _columns() -> dict[str, pl.Expr]:
+    """The columns of ``charges`` that an estimated line has."""
+    hour, start, end = (_time(name) for name in ("hour", "start", "end"))
+    scheme = pl.col("provider_id").str.extract(r"^(\w+)://", 1)
+    provider = scheme.replace_strict(_NAMES, default=None, return_dtype=pl.String)
+    name = hour.dt.strftime("%Y-%m-%dT%HZ")
+    at = (
+        pl.when(pl.col("step") == 0)
+        .then(name)
+        .otherwise(start.dt.strftime("%Y-%m-%dT%H:%M:%S%.fZ"))
     )
-    return tuple(
-        Gap(
-            "unpriced",
-            f"{row['cluster']}: {row['nodes']} nodes without bill line and price, e.g. "
-            f"{row['first']}; set `prices` or connect the bill",
-            {"node_hours": row["node_hours"], "gpu_hours": row["gpu_hours"]},
-        )
-        for row in sums.iter_rows(named=True)
-    )
+    return {
+        "day": hour.dt.date(),
+        "x_Source": pl.lit(SOURCE),
+        "x_Part": pl.lit(0, dtype=pl.Int64),
+        "x_LineId": pl.format("estimate/{}/{}/{}", "cluster", "node", at),
+        "x_Basis": pl.lit("estimated"),
+        "x_PriceSource": pl.col("source"),
+        "x_Dimension": pl.lit("compute"),
+        "x_Elasticity": pl.lit("elastic"),
+        "BillingCurrency": pl.col("currency"),
+        "ChargeCategory": pl.lit("Usage"),
+        "ServiceCategory": pl.lit("Compute"),
+        "ProviderName": provider,
+        "ServiceProviderName": provider,
+        "RegionId": pl.col("region"),
+        "AvailabilityZone": pl.col("zone"),
+        "ResourceId": pl.col("provider_id"),
+        "ConsumedUnit": pl.lit("Hours"),
+        "ChargePeriodStart": start,
+        "ChargePeriodEnd": end,
+        "EffectiveCost": from_units(pl.col("units")),
+    }
+
+
+def _time(name: str) -> pl.Expr:
+    return pl.from_epoch(name, time_unit="ms").dt.replace_time_zone("UTC").cast(TIME)
+
+
+def doubtful() -> pl.Expr:
+    """Whether a line's price is nothing but what an exporter shows."""
+    return (pl.col("x_PriceSource") == METRIC).fill_null(value=False)

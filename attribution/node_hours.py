@@ -23,6 +23,7 @@ _FACTS = (
     "instance_type",
     "capacity_type",
     "region",
+    "zone",
     "cpu_millicores",
     "memory_bytes",
     "gpus",

@@ -25,15 +25,17 @@ class Gap:
         reason: Short stable name: no_samples, unpriced, no_rule, access_denied, query_failed, ...
         detail: What and where, in one line for a reader.
         amounts: What the gap concerns, e.g. ``{"gpu_hours": 12.0}``.
+        about: What it is about, e.g. ``{"type": "a3-highgpu-8g"}``.
     """
 
     reason: str
     detail: str
     amounts: Mapping[str, float] = field(default_factory=dict)
+    about: Mapping[str, str] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """The gap as JSON data."""
-        return {"reason": self.reason, "detail": self.detail, **dict(self.amounts)}
+        return {"reason": self.reason, "detail": self.detail, **self.about, **self.amounts}
 
 
 @dataclass(frozen=True)

@@ -109,7 +109,8 @@ def test_cards_of_an_unknown_number_are_not_priced_as_cpu(new_day: type[DayBuild
     day.price("vcpu", "0.03").price("gib", "0.004").price("gpu", "2", gpu_model="A100")
     books = day.pod("u", end=1, cpu_millicores=1000).attribute()
     assert books.costs.is_empty()
-    assert "unpriced" in reasons(books)
+    # The price is known and the number is not: one condition, one name.
+    assert "capacity_unknown" in reasons(books) and "unpriced" not in reasons(books)
 
 
 def test_cards_of_an_unknown_number_are_not_split_as_cpu(
