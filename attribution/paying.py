@@ -11,12 +11,12 @@ from ledger.money import to_units
 from ledger.schema import COST_COLUMNS
 
 NODE_HOUR = ("cluster", "node", "hour")
-_CLOUDS = {
+CLOUDS = {
     "aws": r"\b(aws|amazon)\b",
-    "gce": r"\b(google|gcp)\b",
+    "gce": r"\b(google|gcp|gce)\b",
     "azure": r"\b(microsoft|azure)\b",
 }
-"""Scheme of a provider id, and the provider's names in bills."""
+"""Scheme of a provider id, and the provider's names in bills and price books."""
 
 _NAMED = r"^(i-[0-9a-z]+$|gce/|arn:)|/virtualmachines/[^/]+$"
 """Normal forms that tell one resource from all others of its cloud."""
@@ -115,21 +115,45 @@ def may_double(hours: pl.DataFrame, loose: pl.DataFrame) -> pl.DataFrame:
     Returns:
         ``nh``.
     """
+    both = hours.select("nh", *_our_marks()).join(
+        loose.select(_their_marks()).unique(), how="cross"
+    )
+    return both.filter(_may_be()).select("nh").unique()
+
+
+def may_pay_all(loose: pl.DataFrame, hours: pl.DataFrame) -> pl.DataFrame:
+    """The lines that may pay for any of the node-hours, as far as ``may_double`` can tell.
+
+    Args:
+        loose: ``compute_lines`` that met no node.
+        hours: ``nh`` and ``provider_id``.
+    """
+    nodes = hours.select(_our_marks()).unique()
+    pairs = loose.select("line", *_their_marks()).join(nodes, how="cross")
+    other = pairs.filter(~_may_be())
+    return loose.join(other, on="line", how="anti", maintain_order="left")
+
+
+def _their_marks() -> tuple[pl.Expr, pl.Expr]:
+    """Cloud of a line, null if not known; and whether its id tells resources apart."""
     provider = pl.coalesce("ServiceProviderName", "ProviderName").str.to_lowercase()
     cloud = pl.coalesce(
-        *(pl.when(provider.str.contains(p)).then(pl.lit(c)) for c, p in _CLOUDS.items()),
+        *(pl.when(provider.str.contains(p)).then(pl.lit(c)) for c, p in CLOUDS.items()),
         pl.lit(None, dtype=pl.String),
     )
-    lines = loose.select(cloud.alias("theirs"), _named("ResourceId").alias("named")).unique()
+    return cloud.alias("theirs"), _named("ResourceId").alias("named")
+
+
+def _our_marks() -> tuple[pl.Expr, pl.Expr]:
+    """The same of a node."""
     scheme = pl.col("provider_id").str.extract(r"^(\w+)://", 1)
-    nodes = hours.select(
-        "nh",
-        pl.when(scheme.is_in(list(_CLOUDS))).then(scheme).alias("ours"),
-        _named("provider_id").alias("known"),
-    )
+    ours = pl.when(scheme.is_in(list(CLOUDS))).then(scheme)
+    return ours.alias("ours"), _named("provider_id").alias("known")
+
+
+def _may_be() -> pl.Expr:
     same = (pl.col("ours") == pl.col("theirs")).fill_null(value=True)
-    both = nodes.join(lines, how="cross")
-    return both.filter(same & ~(pl.col("named") & pl.col("known"))).select("nh").unique()
+    return same & ~(pl.col("named") & pl.col("known"))
 
 
 def _named(column: str) -> pl.Expr:

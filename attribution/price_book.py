@@ -9,6 +9,7 @@ from __future__ import annotations
 import polars as pl
 
 from attribution.identity import label
+from attribution.paying import CLOUDS
 from attribution.ratio import milliseconds
 from attribution.spans import by_hour
 from ledger.money import to_units
@@ -40,13 +41,6 @@ _RANKS = {
     "reference": 4,
 }
 _GROUP = {"node": "node", "gpu": "card", "gpu_alone": "card", "vcpu": "vcpu", "gib": "gib"}
-_CLOUDS = {
-    "aws": r"\b(aws|amazon)\b",
-    "gce": r"\b(google|gcp|gce)\b",
-    "azure": r"\b(microsoft|azure)\b",
-}
-"""Scheme of a provider id, and the provider's names in books and bills."""
-
 _OS = ("kubernetes.io/os", "beta.kubernetes.io/os")
 _OF_NODE = 10**6
 _OF_KEY = 1000
@@ -55,7 +49,7 @@ _OF_KEY = 1000
 def cloud(name: pl.Expr) -> pl.Expr:
     """The scheme that provider ids of a cloud have, by any of its names; else the name itself."""
     lower = name.str.to_lowercase()
-    known = [pl.when(lower.str.contains(p)).then(pl.lit(c)) for c, p in _CLOUDS.items()]
+    known = [pl.when(lower.str.contains(p)).then(pl.lit(c)) for c, p in CLOUDS.items()]
     return pl.coalesce(*known, lower)
 
 
