@@ -33,6 +33,7 @@ def from_settings(cluster: Cluster, base: Path) -> KubernetesCollector:
             snapshot=True,
             annotations=source.annotations,
             required=source.required,
+            alone=cluster.prometheus is None,
         )
     path = resolve_path(source.dump, base)
     if "://" in path:
@@ -46,4 +47,5 @@ def from_settings(cluster: Cluster, base: Path) -> KubernetesCollector:
         snapshot=False,
         annotations=source.annotations,
         required=source.required,
+        alone=cluster.prometheus is None,
     )

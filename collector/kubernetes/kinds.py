@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from collector.kubernetes.objects import Node, NodePool, Object, Pod, RayJob
+from collector.kubernetes.device_objects import ResourceClaim, ResourceSlice
+from collector.kubernetes.events import Event
+from collector.kubernetes.objects import Node, NodePool, Object, Pod, RayJob, ResourceQuota
+from collector.kubernetes.volume_objects import PersistentVolume, PersistentVolumeClaim
 from collector.source import KubernetesAccess, Permissions
 
 
@@ -19,6 +22,9 @@ class Kind:
         plural: Resource name.
         form: Struct that its objects are decoded as.
         blind: What a reader cannot know without it.
+        lacking: Whether a server may lack it, as in a feature that is off.
+        optional: Whether doing without it is no gap, even where it exists and may not be read.
+        fields: Field selector of the list, empty for all objects.
     """
 
     name: str
@@ -27,11 +33,14 @@ class Kind:
     plural: str
     form: type[Object] = Object
     blind: str = "owner chains end before it"
+    lacking: bool = False
+    optional: bool = False
+    fields: str = ""
 
     @property
     def custom(self) -> bool:
-        """Whether it comes from a custom resource definition, so may not be installed."""
-        return "." in self.group
+        """Whether it comes from a definition or a feature that may not be there."""
+        return "." in self.group or self.lacking
 
     @property
     def resource(self) -> str:
@@ -52,6 +61,61 @@ class Kind:
 
 PODS = Kind("Pod", "", ("v1",), "pods", Pod, "everything: no workload is seen")
 NODES = Kind("Node", "", ("v1",), "nodes", Node, "capacity, type and price of nodes; idle")
+CLAIMS = Kind(
+    "ResourceClaim",
+    "resource.k8s.io",
+    ("v1", "v1beta2", "v1beta1"),
+    "resourceclaims",
+    ResourceClaim,
+    "cards that pods hold by dynamic resource allocation",
+)
+SLICES = Kind(
+    "ResourceSlice",
+    "resource.k8s.io",
+    ("v1", "v1beta2", "v1beta1"),
+    "resourceslices",
+    ResourceSlice,
+    "cards of nodes that offer them by dynamic resource allocation",
+)
+VOLUMES = Kind(
+    "PersistentVolume",
+    "",
+    ("v1",),
+    "persistentvolumes",
+    PersistentVolume,
+    "which pods a disk on the bill belongs to",
+    lacking=True,
+)
+VOLUME_CLAIMS = Kind(
+    "PersistentVolumeClaim",
+    "",
+    ("v1",),
+    "persistentvolumeclaims",
+    PersistentVolumeClaim,
+    "labels of disks",
+    lacking=True,
+)
+QUOTAS = Kind(
+    "ResourceQuota",
+    "",
+    ("v1",),
+    "resourcequotas",
+    ResourceQuota,
+    "quotas of namespaces",
+    lacking=True,
+    optional=True,
+)
+EVENTS = Kind(
+    "Event",
+    "",
+    ("v1",),
+    "events",
+    Event,
+    "when pods ended that do not say so themselves",
+    lacking=True,
+    optional=True,
+    fields="involvedObject.kind=Pod",
+)
 NAMESPACES = Kind("Namespace", "", ("v1",), "namespaces", blind="labels of namespaces")
 RAY_JOBS = Kind("RayJob", "ray.io", ("v1",), "rayjobs", RayJob)
 NODE_POOLS = Kind(
@@ -92,6 +156,12 @@ KINDS: tuple[Kind, ...] = (
     Kind("Workload", "kueue.x-k8s.io", ("v1beta2", "v1beta1"), "workloads"),
     Kind("Workflow", "argoproj.io", ("v1alpha1",), "workflows"),
     NODE_POOLS,
+    CLAIMS,
+    SLICES,
+    VOLUMES,
+    VOLUME_CLAIMS,
+    QUOTAS,
+    EVENTS,
 )
 
 

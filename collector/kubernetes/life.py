@@ -47,12 +47,13 @@ class Life:
     end_unknown: bool = False
 
 
-def life(pod: Pod, now: datetime | None = None) -> Life:
+def life(pod: Pod, now: datetime | None = None, ended: datetime | None = None) -> Life:
     """Read the life of a pod.
 
     Args:
         pod: The pod.
         now: The present of the API server; None if unknown (a dump).
+        ended: When its events say that it was ended; counts where nothing in it says so.
 
     Raises:
         Rejected: ``bad_date`` or ``clock``: its times cannot be true. ``no_node``: it has run, but
@@ -62,7 +63,7 @@ def life(pod: Pod, now: datetime | None = None) -> Life:
         raise Rejected("no_node", f"it is {pod.status.phase or 'in no phase'}, but on no node")
     times = _Times(pod, now)
     over = _is_over(pod)
-    finished = times.finished() if over else None
+    finished = (times.finished() or times.no_later_run(ended)) if over else None
     if not pod.spec.node_name:
         return Life(None, finished, _queue(pod, times, finished, over))
     bound = times.bound()
@@ -130,6 +131,10 @@ class _Times:
             if item.type in ("DisruptionTarget", "Ready", "ContainersReady")
         ]
         return max((*known, *(change for change in changes if change)), default=None)
+
+    def no_later_run(self, ended: datetime | None) -> datetime | None:
+        """A time that events tell, unless a container has started since: then it was a restart."""
+        return ended if ended and all(start <= ended for start, _ in self.runs(OPEN)) else None
 
     def runs(self, end: datetime) -> list[tuple[datetime, datetime]]:
         """Intervals in which a container ran, as far as the API still knows them; sorted."""

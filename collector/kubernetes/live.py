@@ -65,7 +65,10 @@ class LiveReader:
                 listing = self._list(api, kind)
             except ApiError as error:
                 _must_go_on(kind, error)
-                found.gaps.append(_gap(kind, error))
+                if _spared(kind, error):
+                    found.notes.append(f"{kind.resource} cannot be listed; blind: {kind.blind}")
+                else:
+                    found.gaps.append(_gap(kind, error))
                 continue
             found.taken_at = found.taken_at or api.clock
             found.lists[kind] = newest(listing.objects)
@@ -87,8 +90,8 @@ class LiveReader:
             try:
                 self._find(api, kind, 1)
             except ApiError as error:
-                blind = "" if _missing(kind, error) else kind.blind
-                detail = "not installed" if not blind else _advice(kind, error)
+                blind = "" if _spared(kind, error) else kind.blind
+                detail = "not installed" if _missing(kind, error) else _advice(kind, error)
                 failure = _failure(kind, error)
                 probes.append(
                     Probe(f"list {kind.resource}", not blind, detail, blind, failure=failure)
@@ -124,11 +127,14 @@ class LiveReader:
             token = _take(kind, path, raw, listing)
             if not token:
                 return listing
-            raw = api.get(path, {"limit": limit or self.page, "continue": token})
+            query: dict[str, str | int] = {"limit": limit or self.page, "continue": token}
+            raw = api.get(path, query | ({"fieldSelector": kind.fields} if kind.fields else {}))
 
     def _find(self, api: Api, kind: Kind, limit: int | None) -> tuple[str, bytes]:
         """The first page, and the path (the version) that serves it."""
         query: dict[str, str | int] = {} if limit is None else {"limit": limit}
+        if kind.fields:
+            query["fieldSelector"] = kind.fields
         refused: ApiError | None = None
         for root, path in zip(kind.roots, kind.paths, strict=True):
             try:
@@ -169,6 +175,11 @@ def _served(api: Api, root: str, kind: Kind) -> bool:
 
 def _missing(kind: Kind, error: ApiError) -> bool:
     return kind.custom and error.status == 404
+
+
+def _spared(kind: Kind, error: ApiError) -> bool:
+    """Whether doing without the kind is no fault."""
+    return _missing(kind, error) or (kind.optional and error.status == 403)
 
 
 def _failure(kind: Kind, error: ApiError) -> type[SourceError] | None:

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from collector.cards import rank
 from collector.kubernetes.demand import amounts
+from collector.kubernetes.devices import NodeCards
 from collector.kubernetes.frames import Row, days_of
 from collector.kubernetes.objects import Node
 from collector.kubernetes.quantities import milli, whole
@@ -20,7 +21,12 @@ from ledger.window import Window
 
 
 def node_rows(
-    node: Node, cards: Layout, cluster: str, window: Window, now: datetime | None
+    node: Node,
+    cards: Layout,
+    sliced: NodeCards,
+    cluster: str,
+    window: Window,
+    now: datetime | None,
 ) -> Iterator[Row]:
     """A node's days: from its registration to ``now``, or to the end of the window.
 
@@ -29,6 +35,7 @@ def node_rows(
     Args:
         node: The node.
         cards: Its layout, from ``node_layout``.
+        sliced: The cards that ResourceSlices list for it.
         cluster: The cluster's name in the settings.
         window: The days asked for.
         now: The present of the API server; None if unknown (a dump).
@@ -37,7 +44,7 @@ def node_rows(
         Rejected: ``bad_date`` or ``bad_number``.
     """
     created = moment(node.metadata.creation_timestamp, now)
-    facts = {**_about(node, cards, cluster), "created": created}
+    facts = {**_about(node, cards, sliced, cluster), "created": created}
     end = window.end if now is None else min(now, window.end)
     for day, first, last in days_of(created or window.start, end, window):
         yield {**facts, "day": day, "start": first, "end": last}
@@ -75,7 +82,7 @@ def _capacity(node: Node) -> dict[str, Fraction]:
     return capacity
 
 
-def _about(node: Node, cards: Layout, cluster: str) -> Row:
+def _about(node: Node, cards: Layout, sliced: NodeCards, cluster: str) -> Row:
     labels = NodeLabels(node.labels)
     capacity = _capacity(node)
     return {
@@ -90,8 +97,8 @@ def _about(node: Node, cards: Layout, cluster: str) -> Row:
         "memory_bytes": whole(capacity["memory"]) if "memory" in capacity else None,
         "gpus": cards.cards,
         "gpu_resource": cards.found.resource,
-        "gpu_model": labels.gpu_model,
+        "gpu_model": labels.gpu_model or (sliced.model or "").replace(" ", "-") or None,
         "gpu_units": cards.units_json,
-        "gpu_memory_mib": cards.memory_mib,
+        "gpu_memory_mib": cards.memory_mib or sliced.memory_mib,
         "labels": canonical_json(node.labels),
     }

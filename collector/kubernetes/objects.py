@@ -14,11 +14,11 @@ import msgspec
 V = TypeVar("V")
 
 
-class _Part(msgspec.Struct, rename="camel", gc=False):
+class Part(msgspec.Struct, rename="camel", gc=False):
     """A part of an object; attribute ``first_name`` reads the key ``firstName``."""
 
 
-class OwnerReference(_Part):
+class OwnerReference(Part):
     """``metadata.ownerReferences[]``."""
 
     kind: str
@@ -27,7 +27,7 @@ class OwnerReference(_Part):
     controller: bool | None = None
 
 
-class Metadata(_Part):
+class Metadata(Part):
     """``metadata``."""
 
     name: str = ""
@@ -41,7 +41,7 @@ class Metadata(_Part):
     owner_references: list[OwnerReference] | None = None
 
 
-class Object(_Part):
+class Object(Part):
     """Any object: what owner chains need."""
 
     metadata: Metadata = msgspec.field(default_factory=Metadata)
@@ -58,21 +58,21 @@ class Object(_Part):
         return f"{where}/{self.metadata.name}" if where else self.metadata.name
 
 
-class Resources(_Part):
+class Resources(Part):
     """``resources`` of a container or of a pod."""
 
     requests: dict[str, str | int | float] | None = None
     limits: dict[str, str | int | float] | None = None
 
 
-class Variable(_Part):
+class Variable(Part):
     """``env[]``; one that takes its value from elsewhere has no ``value``."""
 
     name: str = ""
     value: str | None = None
 
 
-class Container(_Part):
+class Container(Part):
     """``spec.containers[]`` and ``spec.initContainers[]``."""
 
     name: str = ""
@@ -81,7 +81,32 @@ class Container(_Part):
     restart_policy: str | None = None
 
 
-class PodSpec(_Part):
+class ClaimSource(Part):
+    """``volumes[].persistentVolumeClaim``."""
+
+    claim_name: str = ""
+
+
+class Ephemeral(Part):
+    """``volumes[].ephemeral``: a claim that lives with the pod."""
+
+
+class PodVolume(Part):
+    """``volumes[]``."""
+
+    name: str = ""
+    persistent_volume_claim: ClaimSource | None = None
+    ephemeral: Ephemeral | None = None
+
+
+class PodClaim(Part):
+    """``resourceClaims[]``, and ``status.resourceClaimStatuses[]`` with the generated name."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
+class PodSpec(Part):
     """``spec`` of a pod."""
 
     node_name: str | None = None
@@ -89,21 +114,23 @@ class PodSpec(_Part):
     init_containers: list[Container] | None = None
     overhead: dict[str, str | int | float] | None = None
     resources: Resources | None = None
+    volumes: list[PodVolume] | None = None
+    resource_claims: list[PodClaim] | None = None
 
 
-class Waiting(_Part):
+class Waiting(Part):
     """``state.waiting``."""
 
     reason: str | None = None
 
 
-class Running(_Part):
+class Running(Part):
     """``state.running``."""
 
     started_at: str | None = None
 
 
-class Terminated(_Part):
+class Terminated(Part):
     """``state.terminated``."""
 
     reason: str | None = None
@@ -111,7 +138,7 @@ class Terminated(_Part):
     finished_at: str | None = None
 
 
-class ContainerState(_Part):
+class ContainerState(Part):
     """``state`` or ``lastState``: at most one of the three is set."""
 
     waiting: Waiting | None = None
@@ -119,16 +146,18 @@ class ContainerState(_Part):
     terminated: Terminated | None = None
 
 
-class ContainerStatus(_Part):
+class ContainerStatus(Part):
     """``status.containerStatuses[]`` and ``status.initContainerStatuses[]``."""
 
     name: str = ""
     restart_count: int = 0
     state: ContainerState | None = None
     last_state: ContainerState | None = None
+    allocated_resources: dict[str, str | int | float] | None = None
+    resources: Resources | None = None
 
 
-class Condition(_Part):
+class Condition(Part):
     """``status.conditions[]``."""
 
     type: str = ""
@@ -137,7 +166,7 @@ class Condition(_Part):
     last_transition_time: str | None = None
 
 
-class PodStatus(_Part):
+class PodStatus(Part):
     """``status`` of a pod."""
 
     phase: str | None = None
@@ -146,6 +175,10 @@ class PodStatus(_Part):
     conditions: list[Condition] | None = None
     container_statuses: list[ContainerStatus] | None = None
     init_container_statuses: list[ContainerStatus] | None = None
+    allocated_resources: dict[str, str | int | float] | None = None
+    resources: Resources | None = None
+    resource_claim_statuses: list[PodClaim] | None = None
+    extended_resource_claim_status: PodClaim | None = None
 
 
 class Pod(Object):
@@ -155,13 +188,13 @@ class Pod(Object):
     status: PodStatus = msgspec.field(default_factory=PodStatus)
 
 
-class NodeSpec(_Part):
+class NodeSpec(Part):
     """``spec`` of a node."""
 
     provider_id: str | None = msgspec.field(default=None, name="providerID")
 
 
-class NodeStatus(_Part):
+class NodeStatus(Part):
     """``status`` of a node."""
 
     capacity: dict[str, str | int | float] | None = None
@@ -174,7 +207,7 @@ class Node(Object):
     status: NodeStatus = msgspec.field(default_factory=NodeStatus)
 
 
-class RayJobSpec(_Part, omit_defaults=True):
+class RayJobSpec(Part, omit_defaults=True):
     """``spec`` of a RayJob: what decides how long its cluster stays."""
 
     shutdown_after_job_finishes: bool | None = None
@@ -182,7 +215,7 @@ class RayJobSpec(_Part, omit_defaults=True):
     suspend: bool | None = None
 
 
-class RayJobStatus(_Part, omit_defaults=True):
+class RayJobStatus(Part, omit_defaults=True):
     """``status`` of a RayJob."""
 
     job_id: str | None = None
@@ -200,14 +233,14 @@ class RayJob(Object):
     status: RayJobStatus = msgspec.field(default_factory=RayJobStatus)
 
 
-class Disruption(_Part, omit_defaults=True):
+class Disruption(Part, omit_defaults=True):
     """``spec.disruption`` of a Karpenter NodePool."""
 
     consolidation_policy: str | None = None
     consolidate_after: str | None = None
 
 
-class NodePoolSpec(_Part, omit_defaults=True):
+class NodePoolSpec(Part, omit_defaults=True):
     """``spec`` of a Karpenter NodePool."""
 
     disruption: Disruption | None = None
@@ -221,13 +254,33 @@ class NodePool(Object):
     spec: NodePoolSpec = msgspec.field(default_factory=NodePoolSpec)
 
 
-class ListMetadata(_Part):
+class QuotaSpec(Part, omit_defaults=True):
+    """``spec`` of a ResourceQuota."""
+
+    hard: dict[str, str | int | float] | None = None
+    scopes: list[str] | None = None
+
+
+class QuotaStatus(Part, omit_defaults=True):
+    """``status`` of a ResourceQuota."""
+
+    used: dict[str, str | int | float] | None = None
+
+
+class ResourceQuota(Object):
+    """A ResourceQuota."""
+
+    spec: QuotaSpec = msgspec.field(default_factory=QuotaSpec)
+    status: QuotaStatus = msgspec.field(default_factory=QuotaStatus)
+
+
+class ListMetadata(Part):
     """``metadata`` of a list."""
 
     continue_: str | None = msgspec.field(default=None, name="continue")
 
 
-class Document(_Part):
+class Document(Part):
     """A list, or a single object, not yet decoded further."""
 
     kind: str = ""

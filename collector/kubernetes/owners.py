@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from collector.kubernetes.kinds import KINDS
+from collector.kubernetes.kinds import EVENTS, KINDS
 from collector.kubernetes.objects import Metadata, Object, OwnerReference, Pod
 from collector.kubernetes.snapshot import Snapshot
 
@@ -49,7 +49,7 @@ class Owners:
         self._by_uid: dict[str, Object] = {}
         self._by_name: dict[tuple[str, str | None, str], Object] = {}
         for kind, objects in snapshot.lists.items():
-            for item in objects:
+            for item in objects if kind is not EVENTS else ():
                 self._by_uid[item.metadata.uid] = item
                 self._by_name[kind.name, item.metadata.namespace, item.metadata.name] = item
         self._by_uid.pop("", None)

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 import msgspec
 
 from collector.kubernetes.frames import Row
-from collector.kubernetes.kinds import NAMESPACES, NODE_POOLS, RAY_JOBS
-from collector.kubernetes.objects import NodePool, Object, RayJob
+from collector.kubernetes.kinds import NAMESPACES, NODE_POOLS, QUOTAS, RAY_JOBS
+from collector.kubernetes.objects import NodePool, Object, RayJob, ResourceQuota
 from collector.kubernetes.snapshot import Snapshot
 from ledger.text import canonical_json
 from ledger.window import Window
 
 
 def resource_rows(snapshot: Snapshot, cluster: str, window: Window) -> Iterator[Row]:
-    """RayJobs (when jobs end, whether clusters go with them), node pools, labels of namespaces.
+    """RayJobs (when jobs end, whether clusters go with them), node pools, namespaces and quotas.
 
     A snapshot knows the present only: it stands on every day of the window.
     """
@@ -28,6 +28,10 @@ def resource_rows(snapshot: Snapshot, cluster: str, window: Window) -> Iterator[
         *(
             ("Namespace", item, dict[str, object](labels=item.labels))
             for item in snapshot.of(NAMESPACES, Object)
+        ),
+        *(
+            ("ResourceQuota", item, _plain(item.spec) | _plain(item.status))
+            for item in snapshot.of(QUOTAS, ResourceQuota)
         ),
     ]
     for day in window.days():

@@ -11,7 +11,7 @@ from collector.cards import choose, request_json
 from collector.kubernetes.demand import effective_request
 from collector.kubernetes.frames import Row, days_of
 from collector.kubernetes.life import Life
-from collector.kubernetes.objects import Pod
+from collector.kubernetes.objects import Object, Pod
 from collector.kubernetes.owners import Ownership, role
 from collector.kubernetes.quantities import milli, whole
 from collector.kubernetes.rejects import Rejected
@@ -107,7 +107,7 @@ def pod_facts(
         "role": role(pod, ownership),
         "labels": canonical_json(pod.labels),
         "owner_labels": canonical_json(ownership.labels),
-        "annotations": canonical_json(_annotations(pod, keep)),
+        "annotations": canonical_json(kept_annotations(pod, keep)),
         "environment": canonical_json(_environment(pod)),
         "cpu_millicores": milli(request.get("cpu", Fraction(0))),
         "memory_bytes": whole(request.get("memory", Fraction(0))),
@@ -124,7 +124,7 @@ def pod_request(pod: Pod) -> dict[str, Fraction]:
         Rejected: ``bad_number``.
     """
     try:
-        request = effective_request(pod.spec)
+        request = effective_request(pod.spec, pod.status)
         milli(request.get("cpu", Fraction(0)))
         for amount in request.values():
             whole(amount)
@@ -133,10 +133,11 @@ def pod_request(pod: Pod) -> dict[str, Fraction]:
     return request
 
 
-def _annotations(pod: Pod, keep: Sequence[str]) -> dict[str, str]:
+def kept_annotations(item: Object, keep: Sequence[str]) -> dict[str, str]:
+    """The annotations of an object that are kept: those of ``ANNOTATIONS``, and by globs."""
     return {
         key: value
-        for key, value in (pod.metadata.annotations or {}).items()
+        for key, value in (item.metadata.annotations or {}).items()
         if key.rpartition("/")[2] in ANNOTATIONS
         or any(fnmatchcase(key, pattern) for pattern in keep)
     }

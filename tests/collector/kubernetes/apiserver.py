@@ -36,6 +36,10 @@ CORE = (
     "/api/v1/pods",
     "/api/v1/nodes",
     "/api/v1/namespaces",
+    "/api/v1/persistentvolumes",
+    "/api/v1/persistentvolumeclaims",
+    "/api/v1/resourcequotas",
+    "/api/v1/events",
     "/apis/batch/v1/jobs",
     "/apis/apps/v1/replicasets",
     "/apis/apps/v1/deployments",
@@ -72,6 +76,7 @@ class Request:
     limit: int | None
     token: str | None
     at: float
+    fields: str | None = None
 
 
 class _Quiet(ThreadingHTTPServer):
@@ -151,7 +156,8 @@ class ApiServer:
         token = query.get("continue", [""])[0] or None
         limit = int(query["limit"][0]) if "limit" in query else None
         with self._lock:
-            self.requests.append(Request(path, limit, token, time.monotonic()))
+            fields = query.get("fieldSelector", [""])[0] or None
+            self.requests.append(Request(path, limit, token, time.monotonic(), fields))
             fault = self._fault(path, token)
         if self.token and authorization.lower() != f"bearer {self.token}".lower():
             return 401, {}, _status(401, "Unauthorized")

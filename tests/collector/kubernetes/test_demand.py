@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from collector.kubernetes.demand import effective_request
-from collector.kubernetes.objects import PodSpec
+from collector.kubernetes.objects import PodSpec, PodStatus
 from tests.collector.kubernetes.builders import Json, container
 
 GIB = 2**30
@@ -78,3 +78,60 @@ def test_the_request_covers_every_moment(apps: list[int], inits: list[int]) -> N
         initContainers=[container(cpu=str(cpu)) for cpu in inits],
     )
     assert found.get("cpu", 0) == max([sum(apps), *inits])
+
+
+def resized(status: Json, **spec: object) -> Fraction:
+    asked = {"containers": [container(cpu="2"), container("other", cpu="1")], **spec}
+    found = effective_request(msgspec.convert(asked, PodSpec), msgspec.convert(status, PodStatus))
+    return found["cpu"]
+
+
+def of_main(allocated: str | None = None, in_force: str | None = None) -> Json:
+    return {
+        "containerStatuses": [
+            {
+                "name": "main",
+                **({"allocatedResources": {"cpu": allocated}} if allocated else {}),
+                **({"resources": {"requests": {"cpu": in_force}}} if in_force else {}),
+            }
+        ]
+    }
+
+
+def pending(reason: str) -> Json:
+    return {"conditions": [{"type": "PodResizePending", "status": "True", "reason": reason}]}
+
+
+@pytest.mark.parametrize(
+    ("status", "cpu"),
+    [
+        ({}, 3),
+        (of_main("2", "2"), 3),
+        # Down to 2 of 6: what is still allocated or in force is held.
+        (of_main("2", "6"), 7),
+        (of_main("6", "6"), 7),
+        # Up to 2 of 1: deferred, the wish is held; infeasible, it is not.
+        (of_main("1", "1"), 3),
+        (of_main("1", "1") | pending("Deferred"), 3),
+        (of_main("1", "1") | pending("Infeasible"), 2),
+        (pending("Infeasible"), 3),
+    ],
+)
+def test_a_resize_in_place_holds_the_most(status: Json, cpu: int) -> None:
+    assert resized(status) == cpu
+
+
+def test_a_resize_of_the_whole_pod_counts_the_overhead_once() -> None:
+    status = {"allocatedResources": {"cpu": "9"}, "resources": {"requests": {"cpu": "5"}}}
+    whole = {"resources": {"requests": {"cpu": "4"}}, "overhead": {"cpu": "1"}}
+    assert resized(status, **whole) == 9
+    assert resized({}, **whole) == 5
+    assert resized(status | pending("Infeasible"), **whole) == 9
+
+
+def test_what_a_resize_does_not_name_stays() -> None:
+    found = effective_request(
+        msgspec.convert({"containers": [container(cpu="2", gpus=4)]}, PodSpec),
+        msgspec.convert(of_main("1") | pending("Infeasible"), PodStatus),
+    )
+    assert found == {"cpu": 1, "memory": GIB, "nvidia.com/gpu": 4}

@@ -67,7 +67,9 @@ def test_reads_a_cluster() -> None:
     assert lives(facts, "a")[-1] == ("08:30", "23:00", "running", None)
     assert facts.tables["workloads"]["root_name"].unique().to_list() == ["grpo"]
     assert facts.tables["nodes"]["end"].to_list() == [facts.data_through]
-    assert set(facts.tables) == {"workloads", "nodes", "resources"}
+    assert set(facts.tables) == {
+        *("workloads", "nodes", "resources", "claims", "volumes", "mounts")
+    }
     assert not facts.gaps
     assert not facts.quarantine
 
@@ -111,7 +113,7 @@ def test_a_list_that_always_expires_is_read_in_one_piece() -> None:
 def test_one_forbidden_kind_is_a_gap_and_its_table_absent() -> None:
     with ApiServer({PODS: pods(1), NODES: [node()]}, {NODES: [Fault(403)]}, now=NOW) as server:
         facts = collect(server=server.url)
-    assert set(facts.tables) == {"workloads", "resources"}
+    assert set(facts.tables) == {"workloads", "resources", "claims", "volumes", "mounts"}
     (gap,) = facts.gaps
     assert gap.reason == "access_denied"
     assert "grant get and list on nodes" in gap.detail
