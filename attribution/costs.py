@@ -73,9 +73,14 @@ def node_rows(
     """
     active = held.select("nh", "who", "active", "watched", "sampled")
     rows = (
-        shares.join(hours.select("nh", *_OF_HOUR), on="nh", how="left")
-        .join(who.drop("cluster").rename({"labels": "tags"}), on="who", how="left")
-        .join(active, on=["nh", "who"], how="left")
+        shares.join(hours.select("nh", *_OF_HOUR), on="nh", how="left", maintain_order="left")
+        .join(
+            who.drop("cluster").rename({"labels": "tags"}),
+            on="who",
+            how="left",
+            maintain_order="left",
+        )
+        .join(active, on=["nh", "who"], how="left", maintain_order="left")
     )
     kind = pl.col("kind")
     special = (
@@ -154,7 +159,7 @@ def line_rows(others: pl.DataFrame) -> pl.DataFrame:
 
 
 def assemble(lines: pl.DataFrame, *rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows of ``costs``, in the order of its key.
+    """Rows of ``costs``, in the order in which they are given.
 
     Args:
         lines: All lines by ``line``, with the columns of ``charges``.
@@ -166,9 +171,7 @@ def assemble(lines: pl.DataFrame, *rows: pl.DataFrame) -> pl.DataFrame:
         if name in lines.columns
         and name not in (*COST_COLUMNS, "ChargePeriodStart", "ChargePeriodEnd")
     ]
-    shares = pl.concat(rows).sort(
-        "line", "start", "resource", "target", "uid", "reason", "phase", nulls_last=True
-    )
+    shares = pl.concat(rows)
     told = lines.select(
         "line", "ServiceProviderName", *own, line_type().alias("x_LineType")
     ).with_columns(invoice_month().alias("x_InvoiceMonth"))
@@ -223,18 +226,30 @@ def _time(name: str) -> pl.Expr:
     return pl.from_epoch(name, time_unit="ms").dt.replace_time_zone("UTC").cast(TIME)
 
 
+def daily_keys() -> list[str]:
+    """What a row of ``costs_daily`` is for, in the order of its rows: place first."""
+    unknown = [f"{name}_unknown" for name in COST_COLUMNS]
+    figures = (*COST_COLUMNS, "ActiveCost", "gpu_seconds", "requested", "used", *unknown)
+    place = ["cluster", "node"]
+    rest = [name for name in COSTS_DAILY.columns if name not in (*figures, *place)]
+    return [*place, *rest]
+
+
 def daily(costs: pl.DataFrame) -> pl.DataFrame:
-    """Sum ``costs`` over lines, pods and hours.
+    """Sum ``costs`` over lines, pods and hours, or such sums of parts of a day once more.
 
     A cost column is the sum of its known shares (null if none is known) beside the number of
     unknown ones; ``ActiveCost`` is null as soon as one share's is.
     """
-    unknown = [f"{name}_unknown" for name in COST_COLUMNS]
-    figures = (*COST_COLUMNS, "ActiveCost", "gpu_seconds", "requested", "used", *unknown)
-    keys = [name for name in COSTS_DAILY.columns if name not in figures]
+    keys = daily_keys()
 
     def known(name: str) -> pl.Expr:
         return pl.when(pl.col(name).count() > 0).then(pl.col(name).sum()).alias(name)
+
+    def unknown(name: str) -> pl.Expr:
+        count = f"{name}_unknown"
+        told = pl.col(count).sum() if count in costs.columns else pl.col(name).null_count()
+        return told.cast(pl.Int64).alias(count)
 
     sums = costs.group_by(keys).agg(
         *(known(name) for name in COST_COLUMNS),
@@ -242,10 +257,7 @@ def daily(costs: pl.DataFrame) -> pl.DataFrame:
         .then(pl.col("ActiveCost").sum())
         .alias("ActiveCost"),
         *(known(name) for name in ("gpu_seconds", "requested", "used")),
-        *(
-            pl.col(name).null_count().cast(pl.Int64).alias(f"{name}_unknown")
-            for name in COST_COLUMNS
-        ),
+        *(unknown(name) for name in COST_COLUMNS),
     )
     return sums.sort(keys, nulls_last=True).select(
         pl.col(name).cast(column.dtype) for name, column in COSTS_DAILY.columns.items()

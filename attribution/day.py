@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import polars as pl
 
-from attribution import gaps, notes, price_steps, reconcile
-from attribution.costs import assemble, daily, line_rows, node_rows
+from attribution import gaps, notes, price_steps, rows
 from attribution.estimate import estimate
 from attribution.evidence import seen_spans, weigh_clusters
 from attribution.facts import DayFacts
@@ -21,10 +21,12 @@ from attribution.paying import compute_lines, covered_hours, may_double, named_p
 from attribution.phases import add_phase
 from attribution.pools import Rates
 from attribution.quote import quote
+from attribution.shards import SHARDS, Shards, each, ranges
 from attribution.spans import intersect
-from attribution.split import UNITS, hour_parts, node_shares
+from attribution.split import hour_parts, weigh_pools
+from attribution.usage import POD, PodUsage, read_usage
 from ledger.facts import Gap
-from ledger.schema import IDENTITY_KEYS, UNATTRIBUTED
+from ledger.schema import COSTS, IDENTITY_KEYS, UNATTRIBUTED
 from ledger.settings import Settings
 
 WHO = (
@@ -52,6 +54,7 @@ class DayCosts:
         gaps: What could not be attributed, with hours.
         coverage: Part of the paid node time in which the cluster was seen; None without nodes.
         notes: What a reader should know and cannot change.
+        rows: How many rows of ``costs`` there are.
     """
 
     costs: pl.DataFrame
@@ -59,14 +62,36 @@ class DayCosts:
     gaps: tuple[Gap, ...]
     coverage: float | None
     notes: tuple[str, ...] = ()
+    rows: int = 0
 
 
-def attribute_day(facts: DayFacts, settings: Settings) -> DayCosts:
+def attribute_day(facts: DayFacts, settings: Settings, shards: Shards = SHARDS) -> DayCosts:
+    """``close_day`` with all rows in memory."""
+    kept: list[pl.DataFrame] = []
+    books = close_day(facts, settings, kept.append, shards)
+    return replace(books, costs=pl.concat(kept))
+
+
+def close_day(
+    facts: DayFacts,
+    settings: Settings,
+    sink: Callable[[pl.DataFrame], object],
+    shards: Shards = SHARDS,
+) -> DayCosts:
     """Give every charge of a day to somebody.
+
+    What is small (nodes, lives, lines and their hours) is worked out for the whole day; usage and
+    shares in parts (``shards``), whose rows do not depend on where the day is cut.
 
     Args:
         facts: The day.
         settings: Identity rules, roles, node pools, prices.
+        sink: Takes the rows of ``costs``, part by part, at least one. They balance only once this
+            function has returned.
+        shards: How large the parts are.
+
+    Returns:
+        The books without the rows of ``costs``.
 
     Raises:
         ReconcileError: Shares do not add up to their charge.
@@ -78,7 +103,8 @@ def attribute_day(facts: DayFacts, settings: Settings) -> DayCosts:
     every_life = pod_lives(facts)
     lives, who = _who(intersect(every_life, seen, ["cluster"]), settings)
     there, maybe = there_spans(facts, up, lives, seen)
-    held = held_amounts(lives, facts.usage)
+    usage = read_usage(facts.usage, _by_place(lives))
+    held = _held(lives, usage, shards)
     lines = bill_lines(facts.charges, facts.start, facts.end)
     paying, ids = _splittable(lines), node_ids(facts.nodes)
     line_hours = match_lines(paying, ids, maybe)
@@ -91,18 +117,16 @@ def attribute_day(facts: DayFacts, settings: Settings) -> DayCosts:
     doubtful = may_double(open_hours, compute.join(line_hours, on="line", how="anti"))
     quotes = quote(hours, there, facts.prices, settings.currency)
     made = estimate(open_hours.join(doubtful, on="nh", how="anti"), quotes)
-    times = price_steps.Times(there, seen, lives, facts.usage)
+    times = price_steps.Times(there, seen, lives, usage)
     hours, held, estimated = price_steps.cut(hours, held, made.lines, made.steps, times)
     hours = classify(hours, held)
     every, numbered = _all_lines(lines, line_hours, hours, estimated)
     rates = Rates.of(settings)
-    shares = node_shares(hour_parts(every, numbered), hours, held, rates)
+    parts = hour_parts(every, numbered)
     loose = lines.join(line_hours, on="line", how="anti")
     others = place_lines(loose, lives, who, facts, settings)
-    reconcile.check(
-        every, pl.concat([shares.select("line", *UNITS), others.select("line", *UNITS)]), UNITS
-    )
-    costs = assemble(every, node_rows(shares, hours, held, who), line_rows(others))
+    work = rows.Day(every, hours, held, who, weigh_pools(parts, hours, rates), rates)
+    sums = rows.write(work, parts, others, sink, shards)
     found = (
         *gaps.find(facts, settings, hours, every_life, seen),
         *gaps.unmatched(hours, line_hours, compute),
@@ -110,11 +134,33 @@ def attribute_day(facts: DayFacts, settings: Settings) -> DayCosts:
     )
     told = (
         *notes.snapshots(clusters),
-        *notes.doubts(costs),
+        *notes.doubts(sums.doubts),
         *notes.built_in_rates(made.by_size, settings),
-        *notes.foreign_riders(shares, every, hours, rates),
+        *sums.foreign,
     )
-    return DayCosts(costs, daily(costs), (*found, *made.gaps), gaps.coverage(hours), told)
+    return DayCosts(
+        COSTS.empty(), sums.daily, (*found, *made.gaps), gaps.coverage(hours), told, sums.rows
+    )
+
+
+def _by_place(lives: pl.DataFrame) -> pl.DataFrame:
+    """Number the pods (``id``) so that those of a node are beside each other."""
+    places = lives.group_by(POD).agg(pl.col("node").min())
+    return places.sort("cluster", "node", "uid").select(POD).with_row_index("id")
+
+
+def _held(lives: pl.DataFrame, usage: PodUsage, shards: Shards) -> pl.DataFrame:
+    """``held_amounts``, for some pods at a time."""
+    rows = usage.rows.group_by("id").agg(pl.len().cast(pl.Int64).alias("rows"))
+    weights = usage.pods.join(rows, on="id", how="left", maintain_order="left")["rows"]
+    numbered = lives.join(usage.pods, on=list(POD), how="left", maintain_order="left")
+
+    def held(some: tuple[int, int]) -> pl.DataFrame:
+        inside = pl.col("id").is_between(*some, closed="left")
+        return held_amounts(numbered.filter(inside).drop("id"), usage.part(*some))
+
+    parts = ranges(weights.fill_null(0) + 1, shards.slots)
+    return pl.concat(each(held, parts or [(0, 0)], shards.threads))
 
 
 def _splittable(lines: pl.DataFrame) -> pl.DataFrame:

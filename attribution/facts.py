@@ -57,7 +57,7 @@ class DayFacts:
         prices: Prices for what no bill line covers.
         nodes: Node intervals.
         workloads: Pod intervals.
-        usage: Meters per 15-minute slot.
+        usage: Meters per 15-minute slot; from a ledger a lazy frame, as it may be large.
         claims: Claims of devices.
         volumes: Persistent volumes.
         mounts: Which pod mounts which volume.
@@ -72,7 +72,7 @@ class DayFacts:
     prices: pl.DataFrame = field(default_factory=PRICES.empty)
     nodes: pl.DataFrame = field(default_factory=NODES.empty)
     workloads: pl.DataFrame = field(default_factory=WORKLOADS.empty)
-    usage: pl.DataFrame = field(default_factory=USAGE.empty)
+    usage: pl.DataFrame | pl.LazyFrame = field(default_factory=USAGE.empty)
     claims: pl.DataFrame = field(default_factory=CLAIMS.empty)
     volumes: pl.DataFrame = field(default_factory=VOLUMES.empty)
     mounts: pl.DataFrame = field(default_factory=MOUNTS.empty)
@@ -82,13 +82,19 @@ class DayFacts:
     pod_splits: pl.DataFrame = field(default_factory=POD_SPLITS.empty)
 
     @classmethod
-    def of_tables(cls, day: date, tables: Mapping[str, pl.DataFrame]) -> DayFacts:
-        """The rows of one day among frames by table name; a table that is absent is empty."""
+    def of_tables(cls, day: date, tables: Mapping[str, pl.DataFrame | pl.LazyFrame]) -> DayFacts:
+        """The rows of one day among frames by table name; a table that is absent is empty.
+
+        Lazy frames are collected, except that of ``usage``.
+        """
+        usage = tables.get(USAGE.name)
         frames = {
             table.name: _of_day(table, tables[table.name].lazy(), day).collect()
             for table in TABLES
-            if table.name in tables
+            if table.name in tables and not (table is USAGE and isinstance(usage, pl.LazyFrame))
         }
+        if isinstance(usage, pl.LazyFrame):
+            return cls(day, **frames, usage=_of_day(USAGE, usage, day))
         return cls(day, **frames)
 
     @property
@@ -103,7 +109,7 @@ class DayFacts:
 
 
 def read(ledger: Ledger, day: date, sources: frozenset[str] | None = None) -> DayFacts:
-    """Read a day's facts.
+    """Read a day's facts; its usage is read once it is asked for.
 
     Args:
         ledger: The ledger.
@@ -123,7 +129,11 @@ def read(ledger: Ledger, day: date, sources: frozenset[str] | None = None) -> Da
         )
         for table in TABLES
     ]
-    return DayFacts(day, *pl.collect_all(rows))
+    frames = dict(zip((table.name for table in TABLES), rows, strict=True))
+    usage = frames.pop(USAGE.name)
+    return DayFacts(
+        day, **dict(zip(frames, pl.collect_all(frames.values()), strict=True)), usage=usage
+    )
 
 
 def _of_day(table: Table, rows: pl.LazyFrame, day: date) -> pl.LazyFrame:

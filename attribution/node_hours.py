@@ -8,14 +8,10 @@ from attribution.identity import label
 from attribution.phases import glob_regex
 from attribution.ratio import HOUR
 from attribution.spans import by_hour, intersect
+from attribution.usage import METERS, POD, SLOT, PodUsage
 from ledger.settings import Settings
 
 NODE_HOUR = ("cluster", "node", "hour")
-POD = ("cluster", "uid")
-SLOT = 900_000
-"""Length of a slot of ``usage`` in milliseconds."""
-
-_METERS = ["cpu_usage", "memory_working_set", "gpu_activity"]
 _OWN = ("memory_kib", "method", "up", "paid", "unseen", "snapshot", "blind")
 _AMOUNTS = ("cpu", "memory", "cards")
 _FACTS = (
@@ -145,12 +141,12 @@ def _method(settings: Settings) -> pl.Expr:
     return pl.coalesce(*chosen, pl.lit("gpu-first"))
 
 
-def held_amounts(lives: pl.DataFrame, usage: pl.DataFrame) -> pl.DataFrame:
+def held_amounts(lives: pl.DataFrame, usage: PodUsage) -> pl.DataFrame:
     """What each pod had of each resource in each hour: max(request, use), integrated.
 
     Args:
         lives: Pod intervals with ``who``, ``cluster, uid, node, start, end`` and requests.
-        usage: Rows of ``usage``.
+        usage: What the pods used.
 
     Returns:
         ``cluster, node, hour, who, start, end, cpu`` (millicore·ms), ``memory`` (KiB·ms), ``cards``
@@ -192,12 +188,10 @@ def held_amounts(lives: pl.DataFrame, usage: pl.DataFrame) -> pl.DataFrame:
     return totals.with_columns(sampled.alias("sampled")).drop("edges")
 
 
-def _slots(hours: pl.DataFrame, usage: pl.DataFrame) -> pl.DataFrame:
+def _slots(hours: pl.DataFrame, usage: PodUsage) -> pl.DataFrame:
     """Use above the request, and activity, of each pod-hour: overlap of life and slot."""
-    pods = hours.select(POD).unique().sort(POD).with_row_index("id")
-    rows = usage_slots(usage, pods)
-    met = rows.join(
-        hours.join(pods, on=list(POD)).select(
+    met = usage.slots().join(
+        hours.join(usage.pods, on=list(POD)).select(
             "life", "id", "hour", "start", "end", "cpu", "memory"
         ),
         on=["id", "hour"],
@@ -208,9 +202,9 @@ def _slots(hours: pl.DataFrame, usage: pl.DataFrame) -> pl.DataFrame:
 
     def more(meter: str, name: str) -> pl.Expr:
         above = (pl.col("value") - pl.col(name)).clip(0) * pl.col("ms")
-        return above.filter(pl.col("meter") == _METERS.index(meter)).sum().alias(f"more_{name}")
+        return above.filter(pl.col("meter") == METERS.index(meter)).sum().alias(f"more_{name}")
 
-    busy = pl.col("meter") == _METERS.index("gpu_activity")
+    busy = pl.col("meter") == METERS.index("gpu_activity")
     return met.group_by("life").agg(
         more("cpu_usage", "cpu"),
         more("memory_working_set", "memory"),
@@ -218,60 +212,3 @@ def _slots(hours: pl.DataFrame, usage: pl.DataFrame) -> pl.DataFrame:
         watched.filter(busy).sum().alias("watched"),
         pl.col("step").filter(busy).max(),
     )
-
-
-def usage_slots(usage: pl.DataFrame, pods: pl.DataFrame) -> pl.DataFrame:
-    """The usage of pods as integers; of copies, the one with most samples counts.
-
-    Strings become numbers first: this is the largest table of a day.
-
-    Args:
-        usage: Rows of ``usage``.
-        pods: ``cluster, uid, id``.
-
-    Returns:
-        ``id``, ``device`` and ``meter`` (numbers), ``slot`` and ``hour`` (ms), ``value``
-        (millicores, KiB, or activity · 1e9 clamped to 0..1), ``watched`` (ms of the slot that has
-        samples; all of it where their number is not told) and ``step`` (ms between two of them).
-    """
-    mean = pl.col("mean")
-    number = pl.col("meter").replace_strict(
-        _METERS, list(range(len(_METERS))), default=None, return_dtype=pl.Int8
-    )
-    value = (
-        (
-            pl.when(pl.col("meter") == "gpu_activity")
-            .then(mean.clip(0, 1) * 1e9)
-            .when(pl.col("meter") == "cpu_usage")
-            .then(mean * 1000)
-            .otherwise(mean)
-        )
-        .round(0, mode="half_to_even")
-        .cast(pl.Int64)
-    )
-    expected = pl.when(pl.col("expected") > 0).then("expected")
-    share, step = pl.col("samples") / expected, SLOT // expected
-    rows = (
-        usage.lazy()
-        .filter(pl.col("meter").is_in(_METERS) & mean.is_finite() & (mean >= 0))
-        .join(pods.lazy(), on=list(POD))
-        .select(
-            "id",
-            "samples",
-            (SLOT * share).fill_null(SLOT).clip(0, SLOT).cast(pl.Int64).alias("watched"),
-            step.fill_null(0).alias("step"),
-            number,
-            pl.col("slot").dt.timestamp("ms"),
-            pl.col("device").cast(pl.Categorical).to_physical(),
-            pl.when(pl.col("meter") == "memory_working_set")
-            .then(value // 1024)
-            .otherwise(value)
-            .alias("value"),
-        )
-        .collect()
-    )
-    key = ["id", "device", "meter", "slot"]
-    copies = rows.select(key).is_duplicated()
-    best = rows.filter(copies).sort("samples", "value", descending=True, nulls_last=True)
-    single = pl.concat([rows.filter(~copies), best.unique(key, keep="first", maintain_order=True)])
-    return single.drop("samples").with_columns((pl.col("slot") // HOUR * HOUR).alias("hour"))

@@ -8,6 +8,7 @@ import polars as pl
 
 from attribution.node_hours import NODE_HOUR, held_amounts
 from attribution.spans import intersect
+from attribution.usage import PodUsage
 
 _PLACE = ["cluster", "node"]
 
@@ -19,7 +20,7 @@ class Times:
     there: pl.DataFrame
     seen: pl.DataFrame
     lives: pl.DataFrame
-    usage: pl.DataFrame
+    usage: PodUsage
 
 
 def cut(

@@ -11,23 +11,42 @@ class ReconcileError(RunbillError):
     """Shares do not add up to their charge: a fault of ours, never of the input."""
 
 
+def totals(shares: pl.DataFrame, columns: tuple[str, ...]) -> pl.DataFrame:
+    """Add up the shares of each line.
+
+    Args:
+        shares: ``line`` and parts in ``columns``.
+        columns: The amounts.
+
+    Returns:
+        ``line``, per amount ``sum_…`` of the known shares and ``none_…``, how many are unknown, and
+        ``shares``, how many there are.
+    """
+    return shares.group_by("line").agg(
+        *(pl.col(name).sum().alias(f"sum_{name}") for name in columns),
+        *(pl.col(name).null_count().cast(pl.Int64).alias(f"none_{name}") for name in columns),
+        pl.len().cast(pl.Int64).alias("shares"),
+    )
+
+
 def check(lines: pl.DataFrame, shares: pl.DataFrame, columns: tuple[str, ...]) -> None:
-    """Compare each line and cost column with the sum of its shares.
+    """Compare each line and cost column with the sum of its shares (``compare``)."""
+    compare(lines, totals(shares, columns), columns)
+
+
+def compare(lines: pl.DataFrame, sums: pl.DataFrame, columns: tuple[str, ...]) -> None:
+    """Compare each line and cost column with the sums of its shares.
 
     Args:
         lines: ``line`` and whole amounts in ``columns`` (``Int128`` units, null = unknown).
-        shares: ``line`` and parts.
+        sums: ``totals`` of all parts of the day, one below the other.
         columns: The amounts to compare.
 
     Raises:
         ReconcileError: A line has no share, a share has no line, or a sum differs. An unknown
             amount must be unknown in every share, a known one in none.
     """
-    sums = shares.group_by("line").agg(
-        *(pl.col(name).sum().alias(f"sum_{name}") for name in columns),
-        *(pl.col(name).null_count().alias(f"none_{name}") for name in columns),
-        pl.len().alias("shares"),
-    )
+    sums = sums.group_by("line").agg(pl.exclude("line").sum())
     both = lines.select("line", *columns).join(sums, on="line", how="full", coalesce=True)
     wrong = both.filter(
         pl.col("shares").is_null()

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import date
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from attribution.day import DayCosts, attribute_day
 from attribution.facts import DayFacts
+from attribution.shards import Shards
+from collector.simulate.facts import facts as simulated
+from collector.simulate.options import WorldOptions
+from collector.simulate.world import simulate
 from ledger.money import to_units
 from ledger.schema import COST_COLUMNS, COSTS
 from ledger.settings import NodePool, PoolMatch, Settings
@@ -229,3 +235,30 @@ def test_lost_usage_never_lowers_the_bill_nor_keeps_a_card_active(
     assert (billed["EffectiveCost"].sum() or 0) == (facts.charges["EffectiveCost"].sum() or 0)
     cards = books.costs.filter(pl.col("phase") != "wait", target="workload", resource="gpu")
     assert cards["ActiveCost"].is_null().all()
+
+
+@settings(max_examples=15, deadline=None)
+@given(plan=plans(), slots=st.integers(1, 40), shares=st.integers(1, 40))
+def test_no_figure_depends_on_where_a_day_is_cut(
+    new_day: type[DayBuilder], plan: Plan, slots: int, shares: int
+) -> None:
+    facts = build(new_day, plan)
+    whole = attribute_day(facts, POOLS)
+    lazily = replace(facts, usage=facts.usage.lazy())
+    for shards in (Shards(slots=slots, shares=shares), Shards(slots=1, shares=1, threads=1)):
+        parts = attribute_day(lazily, POOLS, shards)
+        assert_frame_equal(parts.costs, whole.costs)
+        assert_frame_equal(parts.daily, whole.daily)
+        assert replace(parts, costs=whole.costs, daily=whole.daily) == whole
+
+
+@pytest.mark.parametrize("parts", [1, 2, 7])
+def test_a_simulated_day_is_the_same_in_any_number_of_parts(parts: int) -> None:
+    options = WorldOptions(days=1, end=date(2026, 11, 30))
+    tables = simulated(simulate(options), options.end)
+    facts = DayFacts.of_tables(options.end, tables)
+    whole = attribute_day(facts, Settings(), Shards(slots=10**9, shares=10**9))
+    size = -(-tables["usage"].height // parts), -(-whole.costs.height * 2 // parts)
+    cut = attribute_day(facts, Settings(), Shards(*size))
+    assert_frame_equal(cut.costs, whole.costs)
+    assert_frame_equal(cut.daily, whole.daily)

@@ -110,7 +110,7 @@ def test_books_that_do_not_balance_are_not_written(
     ledger: Ledger, new_day: type[DayBuilder], write_day: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_day(ledger, a_day(new_day))
-    monkeypatch.setattr("attribution.day.node_shares", lambda *given: node_shares(*given).head(1))
+    monkeypatch.setattr("attribution.rows.node_shares", lambda *given: node_shares(*given).head(1))
     with pytest.raises(RunbillError, match="do not equal"):
         attribute(ledger, Settings(), [DAY], version="1")
     assert ledger.scan(COSTS).collect().is_empty()
