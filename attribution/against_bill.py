@@ -18,18 +18,17 @@ _SEEN = 10**5
 
 
 def foreign_prices(
-    quotes: pl.DataFrame, hours: pl.DataFrame, covered: pl.DataFrame, billed: pl.DataFrame
-) -> Iterator[Gap]:
+    quotes: pl.DataFrame, hours: pl.DataFrame, billed: pl.DataFrame
+) -> tuple[Gap, ...]:
     """Nodes that are billed in one currency and priced in another: never compared or added.
 
     Args:
         quotes: ``quote.quote``.
         hours: ``node_hours.node_hours``.
-        covered: ``nh`` of the hours that the bill pays for, or may pay for.
-        billed: ``nh, currency`` of its lines.
+        billed: ``currencies``.
     """
     known = quotes.filter((pl.col("state") == OK) & (pl.col("source") != REFERENCE))
-    priced = known.join(covered, on="nh", how="semi").select(
+    priced = known.join(billed, on="nh", how="semi").select(
         "nh", "currency", (pl.col("end") - pl.col("start")).alias("ms")
     )
     apart = priced.join(billed, on=["nh", "currency"], how="anti")
@@ -45,29 +44,38 @@ def foreign_prices(
         )
         .sort("cluster", "bill", "currency")
     )
-    for cluster, bill, currency, nodes, first, node_hours, gpu_hours in rows.iter_rows():
-        yield Gap(
+    return tuple(
+        Gap(
             "currency",
             f"{cluster}: {nodes} nodes, e.g. {first}, are billed in {bill} and priced in "
             f"{currency}: the two are neither compared nor added",
             {"node_hours": node_hours, "gpu_hours": gpu_hours},
         )
+        for cluster, bill, currency, nodes, first, node_hours, gpu_hours in rows.iter_rows()
+    )
 
 
-def currencies(lines: pl.DataFrame, line_hours: pl.DataFrame, hours: pl.DataFrame) -> pl.DataFrame:
-    """``nh, currency`` of the lines that meet each node-hour.
+def currencies(
+    lines: pl.DataFrame,
+    line_hours: pl.DataFrame,
+    hours: pl.DataFrame,
+    unmet: pl.DataFrame,
+    dark: pl.DataFrame,
+) -> pl.DataFrame:
+    """``nh, currency`` of the lines that pay for a node-hour, or may.
 
     Args:
         lines: ``match.bill_lines``.
         line_hours: ``match.match_lines``.
-        hours: ``node_hours.node_hours``.
+        hours: The node-hours that a line pays for.
+        unmet: Lines for machines that meet no node.
+        dark: The node-hours that these may pay for.
     """
     met = line_hours.join(hours.select("nh", *NODE_HOUR), on=list(NODE_HOUR))
-    return (
-        met.join(lines.select("line", "BillingCurrency"), on="line")
-        .select("nh", currency="BillingCurrency")
-        .unique()
-    )
+    told = met.join(lines.select("line", "BillingCurrency"), on="line")
+    maybe = dark.select("nh").join(unmet.select("BillingCurrency").unique(), how="cross")
+    both = pl.concat([told.select("nh", "BillingCurrency"), maybe])
+    return both.rename({"BillingCurrency": "currency"}).unique()
 
 
 def rescaled(quotes: pl.DataFrame, hours: pl.DataFrame, parts: pl.DataFrame) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from attribution.estimate import doubtful
 from attribution.methods import FREE, GPU, POD, RESOURCES, UNSEEN
 from attribution.phases import dimension
 from attribution.ratio import HOUR, divide
@@ -178,6 +179,7 @@ def assemble(lines: pl.DataFrame, *rows: pl.DataFrame) -> pl.DataFrame:
     joined = shares.join(told, on="line", how="left", maintain_order="left")
     return joined.with_columns(
         dimension(pl.col("phase"), pl.col("x_Dimension")).alias("x_Dimension"),
+        pl.when(doubtful()).then(pl.lit("low")).otherwise("confidence").alias("confidence"),
         # Who provides the service, not who resells it.
         pl.coalesce("ServiceProviderName", "ProviderName").alias("ProviderName"),
         *(_time(name).alias(f"ChargePeriod{name.title()}") for name in ("start", "end")),

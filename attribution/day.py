@@ -8,16 +8,25 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from attribution import gaps, notes, price_steps, rows
+from attribution.against_bill import currencies, foreign_prices, rescaled
 from attribution.estimate import estimate
 from attribution.evidence import seen_spans, weigh_clusters
 from attribution.facts import DayFacts
 from attribution.identity import name_pods
+from attribution.laid_over import LaidOver, lay_over
 from attribution.lives import node_spans, pod_lives, sampled_pod_spans, there_spans
 from attribution.match import bill_lines, match_lines, node_ids
 from attribution.methods import classify
 from attribution.node_hours import NODE_HOUR, held_amounts, node_hours, up_hours
 from attribution.other_lines import place_lines
-from attribution.paying import compute_lines, covered_hours, may_double, named_part, paid_time
+from attribution.paying import (
+    compute_lines,
+    covered_hours,
+    may_double,
+    may_pay_all,
+    named_part,
+    paid_time,
+)
 from attribution.phases import add_phase
 from attribution.pools import Rates
 from attribution.quote import quote
@@ -114,28 +123,37 @@ def close_day(
     held = held.join(hours.select("nh", *NODE_HOUR), on=list(NODE_HOUR))
     open_hours = hours.join(covered, on=list(NODE_HOUR), how="anti")
     compute = compute_lines(paying)
-    doubtful = may_double(open_hours, compute.join(line_hours, on="line", how="anti"))
+    unmet = compute.join(line_hours, on="line", how="anti")
+    doubtful = may_double(open_hours, unmet)
     quotes = quote(hours, there, facts.prices, settings.currency)
     made = estimate(open_hours.join(doubtful, on="nh", how="anti"), quotes)
+    dark = open_hours.join(doubtful, on="nh", how="semi").filter(pl.col("up") > 0)
+    laid = lay_over(may_pay_all(unmet, dark), dark, quotes, settings)
+    paid_hours = hours.join(covered, on=list(NODE_HOUR), how="semi")
+    bills = currencies(paying, line_hours, paid_hours, unmet, dark)
+    foreign = foreign_prices(quotes, hours, bills)
     times = price_steps.Times(there, seen, lives, usage)
     hours, held, estimated = price_steps.cut(hours, held, made.lines, made.steps, times)
     hours = classify(hours, held)
-    every, numbered = _all_lines(lines, line_hours, hours, estimated)
+    every, numbered = _all_lines(lines, line_hours, hours, estimated, laid)
     rates = Rates.of(settings)
-    parts = hour_parts(every, numbered)
-    loose = lines.join(line_hours, on="line", how="anti")
+    parts, rest = laid.apart(hour_parts(every, numbered), every)
+    loose = pl.concat([lines.join(numbered, on="line", how="anti"), rest.select(lines.columns)])
     others = place_lines(loose, lives, who, facts, settings)
     work = rows.Day(every, hours, held, who, weigh_pools(parts, hours, rates), rates)
     sums = rows.write(work, parts, others, sink, shards)
     found = (
         *gaps.find(facts, settings, hours, every_life, seen),
         *gaps.unmatched(hours, line_hours, compute),
-        *gaps.withheld(hours.join(doubtful, on="nh", how="semi")),
+        *gaps.withheld(dark.join(laid.nodes, on="nh", how="anti")),
+        *foreign,
     )
     told = (
         *notes.snapshots(clusters),
         *notes.doubts(sums.doubts),
         *notes.built_in_rates(made.by_size, settings),
+        *laid.notes,
+        *rescaled(quotes, paid_hours, parts),
         *sums.foreign,
     )
     return DayCosts(
@@ -185,7 +203,11 @@ def _who(lives: pl.DataFrame, settings: Settings) -> tuple[pl.DataFrame, pl.Data
 
 
 def _all_lines(
-    lines: pl.DataFrame, line_hours: pl.DataFrame, hours: pl.DataFrame, made: pl.DataFrame
+    lines: pl.DataFrame,
+    line_hours: pl.DataFrame,
+    hours: pl.DataFrame,
+    made: pl.DataFrame,
+    laid: LaidOver,
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The lines of the bill and the estimated ones, and ``line, nh, hour, ms`` of both."""
     made = made.with_row_index("line", offset=lines.height)
@@ -199,8 +221,8 @@ def _all_lines(
     numbered = numbered.with_columns(pl.when(cut).then(part).otherwise("ms").alias("ms"))
     estimated = made.select("line", "nh", hour="start", ms="length")
     return (
-        pl.concat([lines, made.select(lines.columns)]),
-        pl.concat([numbered.select(estimated.columns), estimated]),
+        pl.concat([laid.marked(lines), made.select(lines.columns)]),
+        pl.concat([numbered.select(estimated.columns), estimated, laid.parts]),
     )
 
 

@@ -17,6 +17,9 @@ from ledger.schema import CHARGES, COST_COLUMNS, TIME
 SOURCE = "prices"
 """``x_Source`` of estimated lines."""
 
+UNMATCHED = "unmatched"
+"""``x_PriceSource`` of lines of the bill that are laid over nodes by the nodes' prices."""
+
 _NAMES = {"aws": "AWS", "gce": "Google Cloud", "azure": "Microsoft"}
 _RATES = ("rate_node", "rate_card", "rate_vcpu", "rate_gib")
 _SAME = ("state", "way", "source", "currency", *_RATES)
@@ -156,5 +159,5 @@ def _time(name: str) -> pl.Expr:
 
 
 def doubtful() -> pl.Expr:
-    """Whether a line's price is nothing but what an exporter shows."""
-    return (pl.col("x_PriceSource") == METRIC).fill_null(value=False)
+    """Whether a price is what an exporter shows, or a line meets its nodes by their prices only."""
+    return pl.col("x_PriceSource").is_in([METRIC, UNMATCHED]).fill_null(value=False)

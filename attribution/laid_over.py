@@ -11,14 +11,13 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from attribution.estimate import UNMATCHED
 from attribution.identity import name_lines
 from attribution.price_book import OK
 from attribution.quote import settle, weights
+from attribution.split import UNITS
 from ledger.schema import IDENTITY_KEYS
 from ledger.settings import Settings
-
-SOURCE = "unmatched"
-"""``x_PriceSource`` of lines that are laid over nodes by the nodes' prices."""
 
 REST = 2**32 - 1
 """``nh`` of what no node gets."""
@@ -50,6 +49,26 @@ class LaidOver:
     def nodes(self) -> pl.DataFrame:
         """``nh`` of the node-hours that are paid so."""
         return self.parts.filter(pl.col("nh") != REST).select("nh").unique()
+
+    def marked(self, lines: pl.DataFrame) -> pl.DataFrame:
+        """The lines, with the price source of those that are laid over nodes."""
+        mine = pl.col("line").is_in(self.parts["line"].unique().to_list())
+        source = pl.when(mine).then(pl.lit(UNMATCHED)).otherwise("x_PriceSource")
+        return lines.with_columns(source.alias("x_PriceSource"))
+
+    def apart(self, parts: pl.DataFrame, lines: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Take what no node gets out of the parts of lines.
+
+        Args:
+            parts: ``split.hour_parts``.
+            lines: All lines.
+
+        Returns:
+            The parts of nodes, and lines of what is left.
+        """
+        left = parts.filter(pl.col("nh") == REST).select("line", *UNITS)
+        rest = lines.drop(UNITS).join(left, on="line").select(lines.columns)
+        return parts.filter(pl.col("nh") != REST), rest
 
 
 def lay_over(

@@ -203,3 +203,51 @@ def test_disjoint_periods_add_up_and_equal_ones_do_not(day: DayBuilder, cost_by:
     day.line("again", hour=0.75, until=1, **quarter)
     costs = day.attribute().costs.filter(node="n1")
     assert cost_by(costs) == {"a": Decimal(3), "__idle__": Decimal(3)}
+
+
+def test_lines_without_a_node_pay_for_the_nodes_and_the_rest_is_named(
+    day: DayBuilder, cost_by: Sums
+) -> None:
+    day.node(end=2).pod("u", end=2, gpus=6, labels=A)
+    day.line("l", None, until=2, effective="15", ServiceCategory="Compute")
+    day.line("m", None, effective="3", hour=1, ServiceCategory="Compute")
+    books = day.attribute()
+    assert cost_by(books.costs, ("experiment", "x_Basis")) == {
+        ("a", "billed"): Decimal(12),
+        ("__idle__", "billed"): Decimal(4),
+        ("__unattributed__", "billed"): Decimal(2),
+    }
+    assert set(books.costs.filter(node="n1")["confidence"]) == {"low"}
+    assert set(books.costs["x_PriceSource"]) == {"unmatched"}
+    assert any("meet no node" in note for note in books.notes)
+    assert "unpriced" not in reasons(books)
+    assert "unmatched_node" in reasons(books)
+
+
+def test_a_line_that_its_tags_name_pays_for_no_other(day: DayBuilder, cost_by: Sums) -> None:
+    day.node(end=1)
+    day.line("l", None, effective="9", ServiceCategory="Compute", Tags='{"experiment":"b"}')
+    books = day.attribute()
+    assert cost_by(books.costs) == {"b": Decimal(9)}
+    assert "unpriced" in reasons(books)
+
+
+def test_lines_that_pay_for_less_than_the_nodes_pay_for_none_of_them(
+    day: DayBuilder, cost_by: Sums
+) -> None:
+    day.node(end=1).line("l", None, effective="7.99", ServiceCategory="Compute")
+    books = day.attribute()
+    assert cost_by(books.costs, ("target", "reason")) == {
+        ("__unattributed__", "no_rule"): Decimal("7.99")
+    }
+    assert "unpriced" in reasons(books)
+
+
+def test_a_price_in_another_currency_stands_beside_no_bill(day: DayBuilder, cost_by: Sums) -> None:
+    day.node(end=2, gpu_model="H100").line("l", until=2, effective="19", BillingCurrency="CAD")
+    books = day.attribute()
+    assert cost_by(books.costs, "BillingCurrency") == {"CAD": Decimal(19)}
+    gap = next(gap for gap in books.gaps if gap.reason == "currency")
+    assert gap.amounts == {"node_hours": 2.0, "gpu_hours": 16.0}
+    day.rows["prices"][0]["currency"] = "CAD"
+    assert "currency" not in reasons(day.attribute())
