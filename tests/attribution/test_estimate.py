@@ -108,7 +108,8 @@ def test_parts_in_two_currencies_are_never_added(day: DayBuilder) -> None:
     day.node(end=1, gpus=0).price("vcpu", "1").price("gib", "1", currency="EUR")
     books = day.attribute()
     assert books.costs.is_empty()
-    assert gaps(books, "currency") and gaps(books, "unpriced")
+    assert gaps(books, "currency")
+    assert gaps(books, "unpriced")
 
 
 def test_zero_is_no_price_of_a_card_unless_it_is_meant(day: DayBuilder) -> None:
