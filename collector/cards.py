@@ -48,6 +48,7 @@ _RESOURCES = (
     _Resource("nvidia.com/gpu.shared", part=True),
     _Resource("nvidia.com/mig-*", part=True, joint="."),
     _Resource("amd.com/gpu"),
+    _Resource("amd.com/*px_nps*", part=True, joint="_"),
     _Resource("aws.amazon.com/neuron"),
     _Resource("aws.amazon.com/neurondevice"),
     _Resource("aws.amazon.com/neuroncore", part=True),
@@ -64,9 +65,16 @@ _RESOURCES = (
     _Resource("mthreads.com/gpu"),
     _Resource("volcano.sh/vgpu-number", part=True),
 )
-# Resources that measure a part of the cards asked for beside them (HAMi): percent of a card's
-# cores, MiB of its memory, percent of it; per card.
-_MEASURES = ("nvidia.com/gpucores", "nvidia.com/gpumem", "nvidia.com/gpumem-percentage")
+# Resources that measure a part of the cards asked for beside them (HAMi, Volcano): percent of a
+# card's cores, MiB of its memory, percent of it; per card.
+_MEASURES = (
+    "nvidia.com/gpucores",
+    "nvidia.com/gpumem",
+    "nvidia.com/gpumem-percentage",
+    "volcano.sh/vgpu-cores",
+    "volcano.sh/vgpu-memory",
+    "volcano.sh/vgpu-memory-percentage",
+)
 # Plugins that offer another maker's cards under a name of their own.
 _MAKERS = {"k8s.amazonaws.com": "nvidia.com", "volcano.sh": "nvidia.com"}
 

@@ -15,6 +15,7 @@ from fractions import Fraction
 
 import msgspec
 
+from collector.amd import partition
 from collector.cards import Cards, Label, choose, is_part, maker, rank
 from collector.labels import MODEL
 from collector.mig import Model, model, per_card, product_parts, profile, share
@@ -26,11 +27,15 @@ _MIG = "nvidia.com/mig-"
 _SHARED = ".shared"
 # Two names of the same whole cards, and units into which all of a maker's cards are cut.
 _SAME = ("aws.amazon.com/neuron", "aws.amazon.com/neurondevice")
-_FINER = ("aws.amazon.com/neuroncore", "k8s.amazonaws.com/vgpu", "volcano.sh/vgpu-number")
+_FINER = ("aws.amazon.com/neuroncore", "k8s.amazonaws.com/vgpu")
+# Virtual cards, each of them a whole one unless a pod measures it.
+_VIRTUAL = "volcano.sh/vgpu-number"
+_AMD = "amd.com/"
+_AMD_MODE = ("amd.com/gpu.compute-memory-partition", "amd.com/compute-memory-partition")
 _MOST_CARDS = 128  # in one machine; a label that says more is wrong
 _MOST_MIB = 1 << 22  # 4 TiB on one card
-REGISTER = "hami.io/node-nvidia-register"
-"""The annotation in which HAMi registers a node's NVIDIA cards."""
+REGISTERS = ("hami.io/node-nvidia-register", "volcano.sh/node-vgpu-register")
+"""Annotations in which HAMi and Volcano register a node's NVIDIA cards."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +86,7 @@ def layout(
         label: Its labels.
         sized: Whether the node says what it has at all; if it does and neither a resource nor a
             label speaks of cards, it has none.
-        register: Its annotation ``REGISTER``.
+        register: Its annotation of ``REGISTERS``.
         devices: Physical cards that ResourceSlices list for it.
     """
     offered = {name: units for name, units in capacity.items() if rank(name) is not None}
@@ -196,7 +201,12 @@ class _Node:
         if name in _PLAIN:
             whole = share(profile(self.single), self.model) if self.single else Fraction(1)
             return _over(whole, self.replicas)
-        return None if is_part(name) else Fraction(1)
+        if name.startswith(_AMD):
+            modes = (text for key in _AMD_MODE if (text := self.label(key)))
+            whole = name == "amd.com/gpu"
+            mode = next(modes, "spx_nps1") if whole else name.removeprefix(_AMD)
+            return partition(mode, self.card)
+        return None if is_part(name) and name != _VIRTUAL else Fraction(1)
 
     def family(self, found: Cards) -> dict[str, int]:
         """Resources that speak of the cards of the same maker, with an amount."""
@@ -223,6 +233,8 @@ class _Node:
             return same
         if len(mine) > 1:  # the others count the same cards once more
             mine = {name: amount for name, amount in mine.items() if name not in _FINER}
+        if _VIRTUAL in mine:  # more of them than cards, nobody says how many more
+            return None
         if set(mine) == {"aws.amazon.com/neuroncore"}:
             return _number(self.label("karpenter.k8s.aws/instance-accelerator-count"), _MOST_CARDS)
         known = [unit * n for name, n in mine.items() if (unit := units[name]) is not None]

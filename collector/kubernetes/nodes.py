@@ -15,7 +15,7 @@ from collector.kubernetes.quantities import milli, whole
 from collector.kubernetes.rejects import Rejected
 from collector.kubernetes.times import moment
 from collector.labels import NodeLabels
-from collector.layouts import REGISTER, Layout, layout
+from collector.layouts import REGISTERS, Layout, layout
 from ledger.text import canonical_json
 from ledger.window import Window
 
@@ -61,11 +61,12 @@ def node_layout(node: Node, devices: int = 0) -> Layout:
         Rejected: ``bad_number``.
     """
     capacity = _capacity(node)
+    annotations = node.metadata.annotations or {}
     return layout(
         {name: whole(amount) for name, amount in capacity.items() if rank(name) is not None},
         NodeLabels(node.labels).get,
         sized="cpu" in capacity,
-        register=(node.metadata.annotations or {}).get(REGISTER),
+        register=next((text for key in REGISTERS if (text := annotations.get(key))), None),
         devices=devices,
     )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from collector.cards import choose, is_device, is_part, maker, original, rank, request_json
@@ -19,6 +21,8 @@ GPU, MIG = "nvidia.com/gpu", "nvidia.com/mig-1g.5gb"
         ("nvidia.com/mig-1g.10gb.me", "nvidia_com_mig_1g_10gb_me"),
         ("amd.com/gpu", "amd_com_gpu"),
         ("aws.amazon.com/neuroncore", "aws_amazon_com_neuroncore"),
+        ("amd.com/cpx_nps4", "amd_com_cpx_nps4"),
+        ("volcano.sh/vgpu-number", "volcano_sh_vgpu_number"),
         ("huawei.com/Ascend910", "huawei_com_Ascend910"),
         ("huawei.com/Ascend910-8c", "huawei_com_Ascend910_8c"),
         ("cambricon.com/mlu370.smlu.vcore", "cambricon_com_mlu370_smlu_vcore"),
@@ -38,12 +42,17 @@ def test_other_resources_are_no_cards(resource: str) -> None:
     assert choose({resource: 3}).resource is None
 
 
-@pytest.mark.parametrize("name", ["gpucores", "gpumem", "gpumem-percentage"])
-def test_what_measures_a_part_of_a_card_is_a_device_but_no_card(name: str) -> None:
-    resource = f"nvidia.com/{name}"
+@pytest.mark.parametrize(
+    "resource",
+    [
+        *(f"nvidia.com/{name}" for name in ("gpucores", "gpumem", "gpumem-percentage")),
+        *(f"volcano.sh/vgpu-{name}" for name in ("cores", "memory", "memory-percentage")),
+    ],
+)
+def test_what_measures_a_part_of_a_card_is_a_device_but_no_card(resource: str) -> None:
     assert is_device(resource)
     assert rank(resource) is None
-    assert original(f"nvidia_com_{name.replace('-', '_')}") == resource
+    assert original(re.sub("[^a-z]", "_", resource)) == resource
     assert choose({resource: 3}).resource is None
 
 

@@ -176,6 +176,36 @@ def read(capacity: dict[str, int], labels: dict[str, str], **more: Any) -> Layou
         ),
         ({"k8s.amazonaws.com/vgpu": 40}, {}, None, {"k8s.amazonaws.com/vgpu": None}),
         ({"amd.com/gpu": 8}, {}, 8, {"amd.com/gpu": "1"}),
+        (
+            {"amd.com/gpu": 16},
+            {
+                "amd.com/gpu.compute-memory-partition": "cpx_nps4",
+                "amd.com/gpu.product-name": "AMD_Instinct_MI300X_OAM",
+            },
+            2,
+            {"amd.com/gpu": "1/8"},
+        ),
+        (
+            {"amd.com/dpx_nps1": 2, "amd.com/gpu": 1},
+            {},
+            2,
+            {"amd.com/dpx_nps1": "1/2", "amd.com/gpu": "1"},
+        ),
+        ({"amd.com/cpx_nps4": 8}, {}, None, {"amd.com/cpx_nps4": None}),
+        # Volcano's virtual cards: whole ones, unless a pod measures them.
+        (
+            {"volcano.sh/vgpu-number": 20},
+            {"karpenter.k8s.aws/instance-gpu-count": "2"},
+            2,
+            {"volcano.sh/vgpu-number": "1"},
+        ),
+        ({"volcano.sh/vgpu-number": 20}, {}, None, {"volcano.sh/vgpu-number": "1"}),
+        (
+            {"aws.amazon.com/neuroncore": 32},
+            {"karpenter.k8s.aws/instance-accelerator-count": "16"},
+            16,
+            {"aws.amazon.com/neuroncore": "1/2"},
+        ),
         ({"google.com/tpu": 4}, gke(tpu_accelerator="tpu-v5p-slice"), 4, {"google.com/tpu": "1"}),
         ({"huawei.com/Ascend910-8c": 4}, {}, None, {"huawei.com/Ascend910-8c": None}),
         # None at all.
