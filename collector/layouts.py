@@ -195,16 +195,15 @@ class _Node:
         if name.startswith(_MIG):
             text = name.removeprefix(_MIG)
             bare = text.removesuffix(_SHARED)
-            told = _number(self.label(f"{_MIG}{bare}.replicas"), 1 << 20)
-            replicas = told or (None if bare != text else 1)
+            each = _number(self.label(f"{_MIG}{bare}.replicas"), 1 << 20)
+            replicas = each or (None if bare != text else 1)
             return _over(share(profile(bare), self.model), replicas)
         if name in _PLAIN:
             whole = share(profile(self.single), self.model) if self.single else Fraction(1)
             return _over(whole, self.replicas)
         if name.startswith(_AMD):
-            modes = (text for key in _AMD_MODE if (text := self.label(key)))
-            whole = name == "amd.com/gpu"
-            mode = next(modes, "spx_nps1") if whole else name.removeprefix(_AMD)
+            modes = filter(None, map(self.label, _AMD_MODE))
+            mode = next(modes, "spx_nps1") if name == "amd.com/gpu" else name.removeprefix(_AMD)
             return partition(mode, self.card)
         return None if is_part(name) and name != _VIRTUAL else Fraction(1)
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from ledger.facts import Facts
 from ledger.schema import NODES
 from ledger.window import Window, parse_day
 from tests.collector.kubernetes.builders import DAY, Json, collect, node, pod, row, running
+from tests.field_cases import allocation_cases
 
 
 def facts_of(folder: Path, *items: Json, window: Window | None = None) -> Facts:
@@ -114,6 +116,36 @@ def test_replicas_are_no_cards(tmp_path: Path) -> None:
     assert found["gpus"] == 8
     assert json.loads(found["gpu_units"]) == {"nvidia.com/gpu": "1/7"}
     assert not facts.gaps
+
+
+@pytest.mark.parametrize("case", ["S6-a", "S6-b", "S6-c", "S6-d"])
+def test_physical_cards_and_schedulable_units(tmp_path: Path, shared: Path, case: str) -> None:
+    given, expect = (allocation_cases(shared)[case][key] for key in ("given", "expect"))
+    capacity = {"cpu": "8"} | {name: str(units) for name, units in given["capacity"].items()}
+    found = node_row(facts_of(tmp_path, node(capacity=capacity, labels=given["labels"])))
+    units = json.loads(found["gpu_units"] or "{}")
+    schedulable = sum(found["gpus"] / Fraction(unit) for unit in units.values())
+    assert {"physical": found["gpus"], "schedulable": schedulable} == expect
+
+
+def test_what_hami_registers_is_read(tmp_path: Path) -> None:
+    register = "GPU-1,10,32768,100,V100,0,true:GPU-2,10,32768,100,V100,0,true:"
+    made = node(
+        capacity={"cpu": "8", "nvidia.com/gpu": "20"},
+        annotations={"hami.io/node-nvidia-register": register},
+    )
+    found = node_row(facts_of(tmp_path, made))
+    assert (found["gpus"], found["gpu_memory_mib"]) == (2, 32768)
+    assert found["gpu_units"] == '{"nvidia.com/gpu":"1"}'
+
+
+def test_a_model_without_a_count_is_named(tmp_path: Path) -> None:
+    labels = {"cloud.google.com/gke-accelerator": "nvidia-h100-80gb"}
+    facts = facts_of(tmp_path, node(capacity={"cpu": "8"}, labels=labels))
+    assert node_row(facts)["gpus"] is None
+    (gap,) = facts.gaps
+    assert gap.reason == "capacity_unknown"
+    assert "nvidia-h100-80gb" in gap.detail
 
 
 @pytest.mark.parametrize(
