@@ -7,6 +7,9 @@ from collections.abc import Iterator
 import polars as pl
 
 from ledger.money import from_units, to_units
+from ledger.schema import RESTATEMENTS
+from ledger.store import Ledger
+from ledger.window import Window
 
 
 def difference() -> pl.Expr:
@@ -36,3 +39,17 @@ def _plain(value: object) -> str:
         return "none"
     text = f"{value:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def standing(ledger: Ledger, window: Window, restated: pl.DataFrame, inputs: str) -> pl.DataFrame:
+    """The restatement that led to a day's present figures: this run's, or an earlier one's.
+
+    Args:
+        ledger: The ledger.
+        window: The day.
+        restated: What this run changed.
+        inputs: Digest of the inputs of the present figures.
+    """
+    if not restated.is_empty():
+        return restated
+    return ledger.scan(RESTATEMENTS, window).filter(pl.col("inputs") == inputs).collect()

@@ -10,6 +10,7 @@ import polars as pl
 
 from attribution.day import DayCosts, attribute_day
 from attribution.facts import read
+from attribution.restated import restatement_notes, standing
 from ledger.facts import Gap
 from ledger.money import from_units, to_units
 from ledger.schema import CLOSES, COSTS, COSTS_DAILY, RESTATEMENTS
@@ -119,9 +120,9 @@ def _attribute_one(
     if old is not None:
         before = ledger.scan(COSTS_DAILY, window).select(*_CHANGE, "EffectiveCost").collect()
         restated = restatement(day, before, books.daily, old, inputs)
-    close = DayClose(
-        day, books.costs.height, books.coverage, books.gaps, books.notes, inputs, restated
-    )
+    changes = restatement_notes(standing(ledger, window, restated, inputs))
+    notes = (*books.notes, *changes)
+    close = DayClose(day, books.costs.height, books.coverage, books.gaps, notes, inputs, restated)
     _write(ledger, settings, books, close, version)
     return close
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from attribution.finality import OPEN, BillingMonth, in_words
 from cli.document import Bars, Cell, Column, Document, Section, Tile, Tone, envelope
 from cli.documents.coverage import coverage_tile, gaps_section
 from cli.documents.figures import amount, known_sum, ratio, unknown_shares
@@ -59,6 +60,7 @@ _RESTATED = (
     Column("experiment", "Experiment"),
     Column("old", "Before", "money"),
     Column("new", "Now", "money"),
+    Column("difference", "Difference", "money"),
     Column("why", "Why"),
 )
 _SURE = ("low", "high")
@@ -79,10 +81,11 @@ class Figures:
         nodes: ``cluster, node, target, cost, gpu_hours`` of node costs.
         unattributed: ``reason, cost, gpu_hours``.
         basis: ``provider, basis, cost, billed``.
-        restated: ``day, experiment, old, new, why``.
+        restated: ``day, experiment, old, new, difference, why``.
         coverage: The coverage block.
         blind: Sources that the settings do not name, and what is blind without them.
         unknown: Shares whose effective cost is not known.
+        months: The billing months that the window touches, and whether they are final.
     """
 
     window: Window
@@ -97,6 +100,7 @@ class Figures:
     coverage: Sequence[Row]
     blind: Sequence[tuple[str, str]] = ()
     unknown: int = 0
+    months: Sequence[BillingMonth] = ()
 
 
 def report_document(
@@ -117,6 +121,7 @@ def report_document(
         unattributed=[{k: row[k] for k in _UNNAMED} for row in figures.unattributed],
         basis=list(figures.basis),
         restatements=list(figures.restated),
+        billing_months=[month.as_dict() for month in figures.months],
         **checks,
         coverage=list(figures.coverage),
     )
@@ -290,6 +295,7 @@ def _tiles(figures: Figures, experiments: Sequence[Row]) -> list[Tile]:
         _part("To experiments", named, figures, "good"),
         _part("Idle", special[IDLE], figures, "warn"),
         _part("Unattributed", special[UNATTRIBUTED], figures, "warn"),
+        *_finality(figures.months),
         coverage_tile(figures.coverage),
     ]
 
@@ -305,6 +311,14 @@ def _against_bill(figures: Figures) -> str:
         said = f"{money(figures.billed)} on the invoice"
         said += f"; {money(estimated)} estimated" if estimated else ""
     return "; ".join(filter(None, (said, unknown_shares(figures.unknown))))
+
+
+def _finality(months: Sequence[BillingMonth]) -> Iterator[Tile]:
+    """Whether the bill is final; no tile where no bill is in."""
+    if months:
+        still = any(month.state == OPEN for month in months)
+        value = "open, provisional" if still else "final"
+        yield Tile("Bill", value, "; ".join(in_words(months)), "warn" if still else "good")
 
 
 def _part(label: str, value: Decimal | None, figures: Figures, tone: Tone) -> Tile:

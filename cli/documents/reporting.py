@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from attribution.finality import BillingMonth, billing_months
 from attribution.query import Query, QueryResult
 from attribution.query import query as ask
+from attribution.restated import difference
 from cli.document import Document
 from cli.documents.blind import blind_spots
 from cli.documents.checks import findings_section, outcomes_section, savings_tiles
@@ -135,6 +137,7 @@ def _document(
         coverage=coverage,
         blind=tuple(blind_spots(context.loaded.settings)),
         unknown=result.unknown,
+        months=_months(context, window, currency),
     )
     found = (
         []
@@ -160,6 +163,12 @@ def _document(
         else [tile for tile in savings_tiles(checklist) if tile.unit in (currency, "")]
     )
     return replace(document, tiles=(*document.tiles[:-1], *saved, document.tiles[-1]))
+
+
+def _months(context: Context, window: Window, currency: str) -> list[BillingMonth]:
+    """The billing months of a window in one currency, of the bills that the settings name."""
+    months = billing_months(context.ledger, window, source_names(context.loaded.settings) or None)
+    return [month for month in months if month.currency == currency]
 
 
 def _checklist(ledger: Ledger, window: Window) -> Checklist | None:
@@ -209,4 +218,5 @@ def _restated(ledger: Ledger, window: Window) -> pl.DataFrame:
 
 def _changes(restated: pl.DataFrame, currency: str) -> list[dict[str, Any]]:
     shown = restated.filter(pl.col("BillingCurrency") == currency)
-    return shown.select("day", "experiment", "old", "new", "why").to_dicts()
+    figures = ("day", "experiment", "old", "new", difference(), "why")
+    return shown.select(*figures).to_dicts()

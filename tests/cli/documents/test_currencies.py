@@ -129,3 +129,23 @@ def test_a_currency_is_found_in_any_case_and_an_unknown_one_refused(
     assert done.exit_code == 2
     assert done.stdout == ""
     assert "CNY, USD" in done.stderr
+
+
+def test_the_report_says_which_months_are_final(books: Path, invoke: Invoke) -> None:
+    found = documents(invoke, "report")
+    months = [month for each in found for month in each["billing_months"]]
+    assert [(month["month"], month["currency"], month["state"]) for month in months] == [
+        ("2026-11", "CNY", "open"),
+        ("2026-11", "USD", "open"),
+    ]
+    shown = invoke("report", "-o", "markdown")
+    assert "November 2026: open, provisional" in shown.stdout
+
+
+def test_a_corrected_bill_shows_old_new_and_difference(books: Path, invoke: Invoke) -> None:
+    write(books, line("USD", "12.5"), line("CNY", "20"))
+    documents(invoke, "run")
+    [usd] = [each for each in documents(invoke, "report") if each["currency"] == "USD"]
+    [change] = usd["restatements"]
+    figures = [Decimal(change[name]) for name in ("old", "new", "difference")]
+    assert figures == [Decimal(10), Decimal("12.5"), Decimal("2.5")]
