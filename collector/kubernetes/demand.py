@@ -76,7 +76,7 @@ def effective_request(spec: PodSpec, status: PodStatus | None = None) -> Amounts
 
 def _held(asked: Amounts, status: ContainerStatus | PodStatus | None, *, refused: bool) -> Amounts:
     """What is asked for, allocated or in force: the largest of the three."""
-    if status is None:
+    if status is None or not (status.allocated_resources or status.resources):
         return asked
     allocated = amounts(status.allocated_resources)
     in_force = amounts(status.resources.requests if status.resources else None)
@@ -105,7 +105,8 @@ def _sum(parts: Iterable[Amounts]) -> Amounts:
 
 
 def _max(one: Amounts, other: Amounts) -> Amounts:
-    return {
-        name: max(one.get(name, Fraction(0)), other.get(name, Fraction(0)))
-        for name in (*one, *(name for name in other if name not in one))
-    }
+    largest = dict(one)
+    for name, amount in other.items():
+        if name not in largest or amount > largest[name]:
+            largest[name] = amount
+    return largest
