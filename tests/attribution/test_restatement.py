@@ -38,7 +38,7 @@ def close(ledger: Ledger) -> list[str]:
     return [note for note in notes if note.startswith("restated")]
 
 
-def changes(ledger: Ledger) -> dict[tuple[str, str], tuple[Decimal, ...]]:
+def changes(ledger: Ledger) -> dict[tuple[str, str], tuple[Decimal | None, ...]]:
     rows = ledger.scan(RESTATEMENTS, WINDOW).with_columns(difference()).collect()
     keys = ("experiment", "BillingCurrency", "old", "new", "difference")
     return {tuple(row[:2]): row[2:] for row in rows.select(keys).iter_rows()}
