@@ -18,7 +18,7 @@ from attribution.lives import node_spans, pod_lives, sampled_pod_spans, there_sp
 from attribution.match import bill_lines, match_lines, node_ids
 from attribution.methods import classify
 from attribution.node_hours import NODE_HOUR, held_amounts, node_hours, up_hours
-from attribution.other_lines import place_lines
+from attribution.other_lines import place
 from attribution.paying import (
     compute_lines,
     covered_hours,
@@ -34,6 +34,7 @@ from attribution.shards import SHARDS, Shards, each, ranges
 from attribution.spans import intersect
 from attribution.split import hour_parts, weigh_pools
 from attribution.usage import POD, PodUsage, read_usage
+from attribution.volume_prices import estimate_volumes
 from ledger.facts import Gap
 from ledger.schema import COSTS, IDENTITY_KEYS, UNATTRIBUTED
 from ledger.settings import Settings
@@ -114,7 +115,9 @@ def close_day(
     there, maybe = there_spans(facts, up, lives, seen)
     usage = read_usage(facts.usage, _by_place(lives))
     held = _held(lives, usage, shards)
-    lines = bill_lines(facts.charges, facts.start, facts.end)
+    billed = bill_lines(facts.charges, facts.start, facts.end)
+    disks = estimate_volumes(billed, facts)
+    lines = pl.concat([billed, disks.lines])
     paying, ids = _splittable(lines), node_ids(facts.nodes)
     line_hours = match_lines(paying, ids, maybe)
     covered = covered_hours(paying, ids)
@@ -139,14 +142,16 @@ def close_day(
     rates = Rates.of(settings)
     parts, rest = laid.apart(hour_parts(every, numbered), every)
     loose = pl.concat([lines.join(numbered, on="line", how="anti"), rest.select(lines.columns)])
-    others = place_lines(loose, lives, who, facts, settings)
+    others = place(loose, lives, who, facts, settings)
     work = rows.Day(every, hours, held, who, weigh_pools(parts, hours, rates), rates)
-    sums = rows.write(work, parts, others, sink, shards)
+    sums = rows.write(work, parts, others.rows, sink, shards)
     found = (
         *gaps.find(facts, settings, hours, every_life, seen),
         *gaps.unmatched(hours, line_hours, compute),
         *gaps.withheld(dark.join(laid.nodes, on="nh", how="anti")),
         *foreign,
+        *disks.gaps,
+        *others.gaps,
     )
     told = (
         *notes.snapshots(clusters),
@@ -155,6 +160,7 @@ def close_day(
         *laid.notes,
         *rescaled(quotes, paid_hours, parts),
         *sums.foreign,
+        *others.notes,
     )
     return DayCosts(
         COSTS.empty(), sums.daily, (*found, *made.gaps), gaps.coverage(hours), told, sums.rows

@@ -1,13 +1,39 @@
-"""Lines whose resource is no node: whole, to the identity of their own tags."""
+"""Lines whose resource is no node: to what lies in it or uses it, else to their own tags."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import polars as pl
 
 from attribution.facts import DayFacts
 from attribution.identity import name_lines
-from ledger.schema import IDENTITY_KEYS, SHARED, UNATTRIBUTED
+from attribution.network import place_network
+from attribution.parts import LINE, Found, by_rules, divide, with_identity
+from attribution.stored import place_stored
+from attribution.streams import place_streams
+from attribution.volumes import place_volumes
+from ledger.facts import Gap
+from ledger.schema import IDENTITY_KEYS, SHARED
 from ledger.settings import Settings
+from ledger.text import counted
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Where the lines went.
+
+    Args:
+        rows: Shares of the lines, for ``costs.line_rows``, in the order of the key of ``costs``;
+            each line's add up to it.
+        gaps: What could not be seen.
+        notes: What a reader should know.
+    """
+
+    rows: pl.DataFrame
+    gaps: tuple[Gap, ...]
+    notes: tuple[str, ...]
 
 
 def place_lines(
@@ -17,10 +43,23 @@ def place_lines(
     facts: DayFacts,
     settings: Settings,
 ) -> pl.DataFrame:
-    """Add target, reason and identity to bill lines.
+    """The rows of ``place``."""
+    return place(lines, lives, who, facts, settings).rows
 
-    A line that no rule names for any key is ``__unattributed__``; a commitment that nobody used is
-    ``__shared__``.
+
+def place(
+    lines: pl.DataFrame,
+    lives: pl.DataFrame,
+    who: pl.DataFrame,
+    facts: DayFacts,
+    settings: Settings,
+) -> Placed:
+    """Give lines that pay for no node to somebody.
+
+    A line is split by the first of these that knows its resource: inventoried bytes and counted
+    requests of a store, pods that mount a volume, bytes of log streams, bytes that pods sent. What
+    is left goes whole to its own tags, as does a line whose evidence is missing, with low
+    confidence. A commitment that nobody used is ``__shared__``.
 
     Args:
         lines: ``match.bill_lines`` that pay for no node.
@@ -28,32 +67,49 @@ def place_lines(
         who: What each pod is, by ``who`` (``day.WHO``).
         facts: The day.
         settings: The identity rules.
-
-    Returns:
-        The lines with ``target``, ``reason``, the identity keys, ``tags`` and ``confidence``.
     """
-    named = name_lines(lines, settings)
-    unused = (pl.col("CommitmentDiscountStatus") == "Unused").fill_null(False)
-    nameless = pl.all_horizontal(pl.col(key).is_null() for key in IDENTITY_KEYS)
-    rule_less = ~unused & pl.col("experiment").is_null()
-    otherwise = {key: "unknown" if key == "phase" else UNATTRIBUTED for key in IDENTITY_KEYS}
-    return named.with_columns(
-        pl.when(unused)
-        .then(pl.lit(SHARED))
-        .when(nameless)
-        .then(pl.lit(UNATTRIBUTED))
-        .otherwise(pl.lit("charge"))
-        .alias("target"),
-        pl.when(rule_less).then(pl.lit("no_rule")).alias("reason"),
-        *(
-            pl.when(unused)
-            .then(pl.lit(SHARED))
-            .when(nameless)
-            .then(pl.lit(UNATTRIBUTED))
-            .otherwise(pl.col(key).fill_null(pl.lit(otherwise[key])))
-            .alias(key)
-            for key in IDENTITY_KEYS
-        ),
-        pl.when(~unused & ~nameless).then("Tags").alias("tags"),
-        pl.lit("high").alias("confidence"),
+    unused = (pl.col("CommitmentDiscountStatus") == "Unused").fill_null(value=False)
+    rest = lines.filter(~unused)
+    found: list[Found] = []
+    kinds: tuple[Callable[[pl.DataFrame], Found], ...] = (
+        lambda these: place_stored(these, facts, settings),
+        lambda these: place_volumes(these, lives, facts, settings),
+        lambda these: place_streams(these, lives, facts, settings),
+        lambda these: place_network(these, lives, facts, settings),
     )
+    for split in kinds:
+        one = split(rest)
+        found.append(one)
+        rest = rest.join(one.parts, on="line", how="anti").join(one.lacking, on="line", how="anti")
+    parts = with_identity(pl.concat([one.parts for one in found]), who)
+    lacking = pl.concat([one.lacking for one in found])
+    whole = lines.join(parts, on="line", how="anti").join(lacking, on="line", how="left")
+    rows = pl.concat([divide(lines, parts), _own(whole, settings)], how="diagonal")
+    order = ("line", "ChargePeriodStart", "resource", "target", "uid", "reason", "phase", "path")
+    return Placed(
+        rows.sort(order, nulls_last=True, maintain_order=True),
+        tuple(gap for one in found for gap in one.gaps),
+        tuple(_notes(lacking)),
+    )
+
+
+def _own(lines: pl.DataFrame, settings: Settings) -> pl.DataFrame:
+    """Whole lines: to the identity of their own tags, or shared if they are a commitment's rest."""
+    unused = (pl.col("CommitmentDiscountStatus") == "Unused").fill_null(value=False)
+    names = ("target", *IDENTITY_KEYS)
+    low = pl.when(pl.col("lack").is_not_null()).then(pl.lit("low")).otherwise(pl.lit("high"))
+    return (
+        name_lines(lines, settings)
+        .with_columns(by_rules())
+        .with_columns(
+            *(pl.when(unused).then(pl.lit(SHARED)).otherwise(name).alias(name) for name in names),
+            *(pl.when(~unused).then(name).alias(name) for name in ("reason", "tags")),
+            low.alias("confidence"),
+        )
+        .select(*LINE, *names, "reason", "tags", "confidence")
+    )
+
+
+def _notes(lacking: pl.DataFrame) -> Iterator[str]:
+    for lack, lines in lacking.group_by("lack").len().sort("lack").iter_rows():
+        yield f"{counted(lines, 'line')} of the bill: no {lack}; whole to the line's own tags"

@@ -13,8 +13,9 @@ import polars as pl
 import pytest
 
 from attribution.day import DayCosts, attribute_day
+from attribution.facts import TABLES as FACTS
 from attribution.facts import DayFacts
-from ledger.schema import CHARGES, CLOSES, NODES, PRICES, TABLES, USAGE, WORKLOADS, Table
+from ledger.schema import CHARGES, CLAIMS, CLOSES, NODES, PRICES, TABLES, USAGE, WORKLOADS, Table
 from ledger.settings import Settings
 from ledger.store import Ledger
 from ledger.window import Window
@@ -134,7 +135,9 @@ class DayBuilder:
             | fields,
         )
 
-    def use(self, uid: str, meter: str, slot: float, mean: float, **fields: object) -> DayBuilder:
+    def use(
+        self, uid: str | None, meter: str, slot: float, mean: float, **fields: object
+    ) -> DayBuilder:
         base: dict[str, object] = {
             "source": "prometheus/c1",
             "cluster": "c1",
@@ -156,15 +159,31 @@ class DayBuilder:
             PRICES, base | {"resource": resource, "price_per_hour": Decimal(price)} | fields
         )
 
+    def claim(
+        self,
+        uid: str,
+        start: float = 0,
+        end: float = 24,
+        *,
+        pods: Iterable[str] = (),
+        **fields: object,
+    ) -> DayBuilder:
+        base: dict[str, object] = {
+            "source": "kubernetes/c1",
+            "cluster": "c1",
+            "namespace": "research",
+            "claim": f"claim-{uid}",
+            "node": "n1",
+            "cards": "1",
+        }
+        span = {"uid": uid, "start": at(start), "end": at(end), "pods": json.dumps(list(pods))}
+        return self._add(CLAIMS, base | span | fields)
+
     def facts(self) -> DayFacts:
         """The facts so far."""
         return DayFacts.of_tables(
             DAY,
-            {
-                name: self.frame(TABLES[name])
-                for name in self.rows
-                if name in ("charges", "prices", "nodes", "workloads", "usage")
-            },
+            {name: self.frame(TABLES[name]) for name in (table.name for table in FACTS)},
         )
 
     def frame_of(self, name: str) -> pl.DataFrame:
