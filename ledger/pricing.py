@@ -49,6 +49,11 @@ def _fraction(value: object) -> Decimal:
     return found
 
 
+def _several(value: object) -> object:
+    """One discount is a list of one."""
+    return value if isinstance(value, list | tuple) else (value,)
+
+
 def _moment(value: object) -> object:
     """A day is its midnight; a time without a zone is UTC."""
     if isinstance(value, date) and not isinstance(value, datetime):
@@ -111,7 +116,7 @@ class ListedPrice(PriceBlock):
     currency: Currency | None = Field(None, description="default: the settings' currency")
     price: Price | None = Field(None, description="null = there is a price, and nobody knows it")
     per: Per = Field("hour", description="a month has 730 hours")
-    discounts: tuple[Discount, ...] = Field(
+    discounts: Annotated[tuple[Discount, ...], BeforeValidator(_several)] = Field(
         (), description="'10%' or a fraction below 1; they compound: 40 % then 20 % leaves 48 %"
     )
     upfront: Upfront | None = Field(None, description="instead of price: a fee paid in advance")
