@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+from collector.mig import card_name
+
 _TYPE = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
 _REGION = ("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region")
 _ZONE = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
@@ -103,8 +105,8 @@ class NodeLabels:
 
     @property
     def gpu_model(self) -> str | None:
-        """Model of the cards; None if no label names one."""
-        return self._first(MODEL)
+        """Model of the cards, whatever parts they are offered in; None if no label names one."""
+        return card_name(self._first(MODEL) or "") or None
 
     @property
     def capacity_type(self) -> str | None:

@@ -18,7 +18,7 @@ import msgspec
 from collector.amd import partition
 from collector.cards import Cards, Label, choose, is_part, maker, rank
 from collector.labels import MODEL
-from collector.mig import Model, model, per_card, product_parts, profile, share
+from collector.mig import Model, card_name, model, per_card, product_parts, profile, share
 from ledger.text import canonical_json
 
 _NVIDIA = "nvidia.com"
@@ -117,9 +117,7 @@ class _Node:
     @property
     def card(self) -> str:
         """The card by its model, without what the product says of the layout."""
-        parts = product_parts(self.product)
-        name = parts[0] if parts else self.product
-        return name or next((text for key in MODEL if (text := self.label(key))), "")
+        return card_name(self.product) or next(filter(None, map(self.label, MODEL)), "")
 
     @property
     def model(self) -> Model | None:
@@ -222,7 +220,8 @@ class _Node:
         mine = self.family(found)
         of_nvidia = maker(found.resource or _NVIDIA) == _NVIDIA
         if of_nvidia and (count := self.count):
-            return count
+            cut = [n * (units[name] or 0) for name, n in mine.items() if name.startswith(_MIG)]
+            return max(count, math.ceil(sum(cut)))  # there are no more slices than cards have
         if not mine:
             silent = not self.offered and (not sized or any(map(self.label, MODEL)))
             return None if silent else 0

@@ -109,6 +109,12 @@ def product_parts(product: str) -> tuple[str, str] | None:
     return (match[1], match[2]) if match else None
 
 
+def card_name(product: str) -> str:
+    """The card that a product names, without what it says of the layout: ``A100-SXM4-40GB``."""
+    parts = product_parts(product)
+    return parts[0] if parts else re.sub("-SHARED$", "", product, flags=re.I)
+
+
 def share(of: Profile | None, card: Model | None) -> Fraction | None:
     """What an instance is of a card: compute slices ÷ those of the card; None = not known."""
     if of is None or card is None or of.slices not in _SIZES[card.slices]:

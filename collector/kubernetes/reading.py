@@ -77,7 +77,6 @@ class Reading:
         owners = Owners(seen)
         events = PodEvents(seen.of(EVENTS, Event), seen.taken_at)
         unknown_end: list[str] = []
-        more_cards: list[str] = []
         listed: set[str] = set()
         for pod in seen.of(PODS, Pod):
             listed.add(pod.metadata.uid)
@@ -92,21 +91,13 @@ class Reading:
                 unknown_end.append(pod.place)
             facts = pod_facts(pod, self._cluster, request, owners.of(pod), self._keep)
             rows = list(workload_rows(facts, lived, window, seen.taken_at))
-            cards = choose(request)
             if rows:
                 bound = lived.bound_at if pod.spec.node_name else None
-                self._holders.add(Holder(pod, bound, bool(cards.units)))
+                self._holders.add(Holder(pod, bound, bool(choose(request).units)))
                 self._mounting.append((pod, [row["day"] for row in rows if row["node"]]))
-            if rows and cards.others:
-                more_cards.append(pod.place)
             yield from rows
         seen.gaps += about(
             "no_finish_time", "pods are over, but nothing says since when", unknown_end
-        )
-        seen.gaps += about(
-            "several_card_resources",
-            "pods ask for several kinds of cards; only the first is counted",
-            more_cards,
         )
         self._unlisted(events.unlisted(listed, window))
 

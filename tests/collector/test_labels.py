@@ -58,3 +58,19 @@ def test_the_first_key_with_a_value_wins() -> None:
         None,
         "h100",
     )
+
+
+@pytest.mark.parametrize(
+    ("product", "card"),
+    [
+        ("NVIDIA-H100-80GB-HBM3", "NVIDIA-H100-80GB-HBM3"),
+        ("NVIDIA-H100-80GB-HBM3-SHARED", "NVIDIA-H100-80GB-HBM3"),
+        ("NVIDIA-A100-SXM4-40GB-MIG-1g.5gb", "NVIDIA-A100-SXM4-40GB"),
+        ("NVIDIA-A100-SXM4-40GB-MIG-1g.5gb-SHARED", "NVIDIA-A100-SXM4-40GB"),
+        ("", None),
+    ],
+)
+def test_the_model_is_that_of_the_card_whatever_parts_it_is_offered_in(
+    product: str, card: str | None
+) -> None:
+    assert NodeLabels({"nvidia.com/gpu.product": product}).gpu_model == card

@@ -86,6 +86,7 @@ def read(capacity: dict[str, int], labels: dict[str, str], **more: Any) -> Layou
         ({GPU: 7}, labelled(count="0", product=f"{A100}-MIG-INVALID"), None, {GPU: None}),
         # Strategy mixed: the count is one of cards, and without it they are added up.
         ({MIG3: 2, GPU: 0}, labelled(count="1", product=A100), 1, {MIG3: "3/7", GPU: "1"}),
+        ({MIG3: 4}, labelled(count="1", product=A100), 2, {MIG3: "3/7"}),
         ({MIG3: 4, MIG1: 2}, labelled(product=A100), 2, {MIG3: "3/7", MIG1: "1/7"}),
         ({GPU: 4, MIG1: 28}, labelled(product=A100), 8, {GPU: "1", MIG1: "1/7"}),
         ({GPU: 4, MIG1: 28}, labelled(count="8"), 8, {GPU: "1", MIG1: None}),
