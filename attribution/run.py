@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from pathlib import Path
 
 import polars as pl
 
-from attribution.day import DayCosts, attribute_day
+from attribution.day import DayCosts, close_day
 from attribution.facts import read
 from attribution.restated import restatement_notes, standing
 from ledger.facts import Gap
 from ledger.money import from_units, to_units
 from ledger.schema import CLOSES, COSTS, COSTS_DAILY, RESTATEMENTS
 from ledger.settings import Settings, source_names
-from ledger.store import Ledger
+from ledger.store import Ledger, conform
 from ledger.text import canonical_json, short_hash
 from ledger.window import Window
 
@@ -75,6 +77,28 @@ def attribute(
     return [_attribute_one(ledger, settings, day, inputs.get(day), version) for day in days]
 
 
+class Scratch:
+    """Rows of ``costs`` that wait in a folder of their own.
+
+    Args:
+        folder: An empty folder.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._files: list[Path] = []
+
+    def add(self, rows: pl.DataFrame) -> None:
+        """Put rows aside, in the order of the table's key."""
+        file = self._folder / f"{len(self._files):06d}.parquet"
+        conform(COSTS, rows).write_parquet(file, compression="lz4")
+        self._files.append(file)
+
+    def rows(self) -> pl.LazyFrame:
+        """All rows, in the order in which they came."""
+        return pl.scan_parquet(self._files, glob=False)
+
+
 def stale_days(ledger: Ledger, settings: Settings) -> list[date]:
     """Days with facts whose costs are missing or were worked out from other facts or settings."""
     closes = _closes(ledger).filter(pl.col("stage") == STAGE)
@@ -112,9 +136,19 @@ def _attribute_one(
     ledger: Ledger, settings: Settings, day: date, inputs: str | None, version: str
 ) -> DayClose:
     inputs = inputs or _digest_inputs(settings, [])
-    window = Window.of_day(day)
     # Settings without any source say nothing of which rows still count.
-    books = attribute_day(read(ledger, day, source_names(settings) or None), settings)
+    facts = read(ledger, day, source_names(settings) or None)
+    # Rows wait on disk until all of them balance: nothing of a day that does not is written.
+    with tempfile.TemporaryDirectory(prefix="runbill-") as folder:
+        costs = Scratch(Path(folder))
+        books = close_day(facts, settings, costs.add)
+        close = _close(ledger, books, inputs, day)
+        _write(ledger, settings, books, costs.rows(), close, version)
+    return close
+
+
+def _close(ledger: Ledger, books: DayCosts, inputs: str, day: date) -> DayClose:
+    window = Window.of_day(day)
     old = _closes_inputs(ledger, day)
     restated = RESTATEMENTS.empty()
     if old is not None:
@@ -122,9 +156,7 @@ def _attribute_one(
         restated = restatement(day, before, books.daily, old, inputs)
     changes = restatement_notes(standing(ledger, window, restated, inputs))
     notes = (*books.notes, *changes)
-    close = DayClose(day, books.costs.height, books.coverage, books.gaps, notes, inputs, restated)
-    _write(ledger, settings, books, close, version)
-    return close
+    return DayClose(day, books.rows, books.coverage, books.gaps, notes, inputs, restated)
 
 
 def _closes_inputs(ledger: Ledger, day: date) -> str | None:
@@ -177,14 +209,19 @@ def _why(old: str, new: str) -> str:
 
 
 def _write(
-    ledger: Ledger, settings: Settings, books: DayCosts, close: DayClose, version: str
+    ledger: Ledger,
+    settings: Settings,
+    books: DayCosts,
+    costs: pl.LazyFrame,
+    close: DayClose,
+    version: str,
 ) -> None:
     """Replace the day; the close comes last, so that a day that was cut short is stale."""
     window = Window.of_day(close.day)
     if not close.restated.is_empty():
         kept = ledger.scan(RESTATEMENTS, window).filter(pl.col("inputs") != close.inputs)
         ledger.replace(RESTATEMENTS, pl.concat([kept.collect(), close.restated]), window)
-    ledger.replace(COSTS, books.costs, window)
+    ledger.replace(COSTS, costs, window)
     ledger.replace(COSTS_DAILY, books.daily, window)
     ledger.replace(CLOSES, _close_row(settings, books, close, version), window, SOURCE, stage=STAGE)
 

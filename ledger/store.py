@@ -25,6 +25,9 @@ from ledger.schema import TABLES, Table
 from ledger.text import holds_credentials, without_credentials
 from ledger.window import Window
 
+_BATCH = 100_000
+"""Rows of a lazy frame that are written at once."""
+
 _SCHEMES = ("s3", "s3a", "gs", "az", "abfs", "abfss", "adl")
 _UNUSABLE = re.compile(r"[=\[\]^|\\\n\r]|%[0-9A-Fa-f]{2}")
 
@@ -109,7 +112,7 @@ class Ledger:
     def replace(
         self,
         table: Table,
-        frame: pl.DataFrame,
+        frame: pl.DataFrame | pl.LazyFrame,
         window: Window,
         source: str | None = None,
         *,
@@ -121,7 +124,8 @@ class Ledger:
 
         Args:
             table: The table.
-            frame: Its rows, without the source column if ``source`` is given.
+            frame: Its rows, without the source column if ``source`` is given. A lazy frame is
+                written batch by batch, as its rows lie; it is read twice.
             window: Whole UTC days.
             source: The source whose rows are replaced; required where the table has a source.
             stage: The stage, for ``closes``.
@@ -139,9 +143,11 @@ class Ledger:
             fixed[table.source_column] = source
         if stage is not None:
             fixed["stage"] = stage
-        rows = conform(table, frame.with_columns(pl.lit(v).alias(k) for k, v in fixed.items()))
+        given = frame.with_columns(pl.lit(v).alias(k) for k, v in fixed.items())
+        rows = conform(table, given) if isinstance(given, pl.DataFrame) else _fitted(table, given)
         days = list(window.days())
-        if not rows["day"].is_between(days[0], days[-1]).all():
+        inside = pl.col("day").is_between(days[0], days[-1]).all()
+        if not rows.lazy().select(inside).collect().item():
             raise LedgerError(f"{table.name}: a row lies outside {window}")
         self._commit(table, rows, _predicate(days[0], days[-1], fixed))
 
@@ -171,14 +177,17 @@ class Ledger:
             missing_columns="insert",
         )
 
-    def _commit(self, table: Table, rows: pl.DataFrame, predicate: str) -> None:
+    def _commit(self, table: Table, rows: pl.DataFrame | pl.LazyFrame, predicate: str) -> None:
         target = self._create(table)
+        data: Any = rows
+        if isinstance(rows, pl.LazyFrame):
+            data = rows.collect_batches(chunk_size=_BATCH, lazy=True)
         with _reported(self.uri):
             try:
                 # Partitions are disjoint, so a writer of another day or source never conflicts.
                 write_deltalake(
                     target,
-                    rows,
+                    data,
                     mode="overwrite",
                     predicate=predicate,
                     schema_mode="merge" if _lacking(target, table) else None,
@@ -237,29 +246,33 @@ def conform(table: Table, frame: pl.DataFrame) -> pl.DataFrame:
     Raises:
         LedgerError: A column is unknown, has another type, or lacks a value it must have.
     """
-    unknown = [name for name in frame.columns if name not in table.columns]
+    rows = _fitted(table, frame.lazy()).collect()
+    return rows.sort([*table.partition, *table.key], nulls_last=True, maintain_order=True)
+
+
+def _fitted(table: Table, frame: pl.LazyFrame) -> pl.LazyFrame:
+    """``conform`` without the order."""
+    schema = frame.collect_schema()
+    unknown = [name for name in schema if name not in table.columns]
     if unknown:
         raise LedgerError(f"{table.name}: unknown columns {', '.join(unknown)}")
     needed = [name for name, column in table.columns.items() if column.required]
-    if lacking := [name for name in needed if name not in frame.columns]:
+    if lacking := [name for name in needed if name not in schema]:
         raise LedgerError(f"{table.name}: columns {', '.join(lacking)} are missing")
-    for name, dtype in frame.schema.items():
+    for name, dtype in schema.items():
         if dtype not in (table.columns[name].dtype, pl.Null):
             raise LedgerError(
                 f"{table.name}.{name} is {dtype}, the table holds {table.columns[name].dtype}"
             )
-    holes = [name for name in needed if frame[name].null_count()]
-    if holes:
+    null = frame.select(pl.col(needed).null_count()).collect().row(0, named=True)
+    if holes := [name for name, count in null.items() if count]:
         raise LedgerError(f"{table.name}: {', '.join(holes)} must not be null")
-    rows = frame.select(
+    return frame.select(
         (
-            pl.col(name).cast(column.dtype)
-            if name in frame.columns
-            else pl.lit(None, dtype=column.dtype)
+            pl.col(name).cast(column.dtype) if name in schema else pl.lit(None, dtype=column.dtype)
         ).alias(name)
         for name, column in table.columns.items()
     )
-    return rows.sort([*table.partition, *table.key], nulls_last=True, maintain_order=True)
 
 
 def _lacking(opened: DeltaTable, table: Table) -> list[str]:

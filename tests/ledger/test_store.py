@@ -313,3 +313,26 @@ def test_credentials_in_the_place_of_a_ledger_are_refused_and_not_shown() -> Non
     with pytest.raises(LedgerError, match="s3://b/books holds credentials") as caught:
         Ledger.open("s3://KEY:SECRET@b/books")
     assert "SECRET" not in str(caught.value)
+
+
+def test_a_lazy_frame_is_written_batch_by_batch(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ledger.store._BATCH", 7)
+    ledger, window = Ledger.open(place, create=True), Window.of_day(FIRST)
+    rows = prices(FIRST, *(str(number) for number in range(50)))
+    rows.write_parquet(tmp_path / "rows.parquet")
+    lazy = pl.scan_parquet(tmp_path / "rows.parquet")
+    ledger.replace(PRICES, prices(FIRST, "99"), window, "a")
+    ledger.replace(PRICES, lazy, window, "a")
+    assert sorted(int(price) for _, _, price in held(ledger)) == list(range(50))
+    for wrong in (
+        lazy.with_columns(pl.lit(None).alias("currency")),
+        lazy.drop("day"),
+        lazy.with_columns(pl.lit(SECOND).alias("day")),
+    ):
+        with pytest.raises(LedgerError):
+            ledger.replace(PRICES, wrong, window, "a")
+    assert len(held(ledger)) == 50
+    ledger.replace(PRICES, lazy.head(0), window, "a")
+    assert held(ledger) == []
