@@ -278,6 +278,22 @@ def test_probe_says_what_would_be_blind() -> None:
     assert probes["list rayjobs.ray.io"].detail == "not installed"
 
 
+def test_doing_without_an_optional_kind_is_no_fault() -> None:
+    events, volumes = "/api/v1/events", "/api/v1/persistentvolumes"
+    faults = {events: [Fault(403)] * 2, volumes: [Fault(403)] * 2}
+    with ApiServer({PODS: pods(1), NODES: [node()]}, faults, now=NOW) as server:
+        collector = paged(server)
+        probes = {probe.need: probe for probe in collector.probe()}
+        facts = collector.collect(WINDOW)
+    assert (probes["list events"].ok, probes["list events"].blind) == (True, "")
+    assert "grant get and list on events" in probes["list events"].detail
+    assert not probes["list persistentvolumes"].ok
+    assert [gap.reason for gap in facts.gaps] == ["access_denied"]
+    assert "persistentvolumes" in facts.gaps[0].detail
+    assert any("events cannot be listed" in note for note in facts.notes)
+    assert "volumes" not in facts.tables
+
+
 def test_declared_access_is_what_is_listed() -> None:
     with ApiServer(now=NOW) as server:
         collector = paged(server)
