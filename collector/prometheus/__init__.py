@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from collector.prometheus.collect import PrometheusCollector
+from collector.prometheus.source import SampleSource
 from ledger.errors import SettingsError
 from ledger.settings import Cluster, resolve_path
 
@@ -24,20 +25,20 @@ def from_settings(cluster: Cluster, base: Path) -> PrometheusCollector:
     block = cluster.prometheus
     if block is None:
         raise SettingsError(f"cluster {cluster.name} names no prometheus")
+    source: SampleSource
     if block.export is not None:
         from collector.prometheus.export import ParquetExport
 
-        return PrometheusCollector(
-            cluster.name,
-            ParquetExport(Path(resolve_path(block.export, base))),
-            block.cluster_label,
-            block.required,
-        )
-    from collector.prometheus.server import Server
+        source = ParquetExport(Path(resolve_path(block.export, base)))
+    else:
+        from collector.prometheus.server import Server
 
+        source = Server.from_settings(block, cluster.name, base)
     return PrometheusCollector(
         cluster.name,
-        Server.from_settings(block, cluster.name, base),
+        source,
         block.cluster_label,
         block.required,
+        cluster.kubernetes.annotations if cluster.kubernetes else (),
+        api=cluster.kubernetes is not None,
     )

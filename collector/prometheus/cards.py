@@ -1,57 +1,13 @@
-"""Cards: which node they sit in, which pod holds them, and how busy they are (DCGM)."""
+"""Cards: how busy each was in the hands of which pod."""
 
 from __future__ import annotations
 
 import polars as pl
 
-from collector.prometheus import series as s
 from collector.prometheus.clean import Cleaned
-from collector.prometheus.nodes import Nodes
-from collector.prometheus.reader import Reader, no_series
 from collector.prometheus.slots import SLOT, statistics
 from collector.prometheus.tenants import expected_in_life, uids, with_life
 from ledger.window import Window
-
-
-def read_cards(reader: Reader, nodes: Nodes | None) -> list[Cleaned]:
-    """Card activity, best evidence first; silence is a gap only where there are cards."""
-    equipped = set() if nodes is None else set(nodes.with_cards)
-    found = [cleaned for cleaned in [reader.read_one(s.GPU_ACTIVE)] if cleaned is not None]
-    hosts = {
-        host for cleaned in found for host in place(cleaned.meanings, nodes)["node"].drop_nulls()
-    }
-    if not found or equipped - hosts:
-        plain = reader.read_one(s.GPU_UTIL)
-        if plain is not None:
-            share = plain.samples.with_columns(value=pl.col("value") / 100)
-            found.append(Cleaned(share, plain.meanings, plain.interval))
-    failed = any("DCGM" in error.message for error in reader.failures)
-    if equipped and not found and not failed:
-        reader.gaps.append(no_series(s.GPU_ACTIVE, reader.window))
-    return found
-
-
-def place(meanings: pl.DataFrame, nodes: Nodes | None) -> pl.DataFrame:
-    """Add ``node``, ``device`` and the tenant that is not the exporter itself.
-
-    The host name may be the node's, its fully qualified name, or the exporter pod's: the first
-    that is a known node wins.
-    """
-    known = nodes.names.to_list() if nodes is not None else []
-    bare = pl.col("host").str.split(".").list.first()
-    candidates = [
-        pl.when(name.is_in(known)).then(name) for name in (pl.col("host"), bare, pl.col("place"))
-    ]
-    exporter = pl.any_horizontal(
-        pl.col(name).str.contains("(?i)dcgm|^exporter$").fill_null(value=False)
-        for name in ("pod", "container")
-    )
-    return meanings.with_columns(
-        node=pl.coalesce(*candidates, "host", "place"),
-        device=pl.concat_str("device", "instance", separator="/", ignore_nulls=True),
-        namespace=pl.when(~exporter).then("namespace"),
-        pod=pl.when(~exporter).then("pod"),
-    )
 
 
 def activity(
@@ -79,10 +35,14 @@ def activity(
     samples = samples.with_columns(thing=pl.when(stale).then("bare").otherwise("thing")).unique(
         ["thing", "life", "time"], keep="first", maintain_order=True
     )
+    where = lives.drop_nulls(["uid", "node"]).unique("uid", keep="last", maintain_order=True)
     slots = (
         statistics(samples, ["thing", "life"], window)
         .join(things, on="thing", how="left")
         .join(uids(lives), on="life", how="left")
+        .join(where.select("uid", home="node"), on="uid", how="left")
+        .with_columns(node=pl.coalesce("node", "home"))
+        .drop("home")
     )
     own = expected_in_life(slots.filter(pl.col("uid").is_not_null()), lives, cleaned.interval)
     free = slots.filter(pl.col("uid").is_null()).join(

@@ -15,7 +15,8 @@ from functools import cache
 import msgspec
 import polars as pl
 
-from collector.prometheus.series import SCRAPE_LABELS, USUAL_INTERVAL, Series
+from collector.prometheus.metric import Series
+from collector.prometheus.series import SCRAPE_LABELS, USUAL_INTERVAL
 from ledger.facts import Quarantine
 from ledger.text import canonical_json
 from ledger.window import Window
@@ -161,7 +162,11 @@ def _columns(labels: dict[str, str], series: Series) -> dict[str, str | int | No
         row[column] = value
     own, prefix = {}, series.prefix
     if prefix is not None:
-        own = {key: value for key, value in labels.items() if key.startswith(prefix)}
+        own = {
+            series.spelling.get(key, key): value
+            for key, value in labels.items()
+            if key.startswith(prefix) and (series.keep is None or series.keep.fullmatch(key))
+        }
     origin = {key: value for key, value in labels.items() if _of_scrape(key) or key in exported}
     return {
         **row,

@@ -9,6 +9,8 @@ from datetime import date, datetime
 import polars as pl
 
 from collector.prometheus import coverage
+from collector.prometheus.annotation_series import pod_annotations
+from collector.prometheus.claims import unread_claims
 from collector.prometheus.clean import Identity
 from collector.prometheus.nodes import Nodes, read_nodes, with_models
 from collector.prometheus.pods import Pods, read_pods
@@ -16,10 +18,11 @@ from collector.prometheus.reader import Reader
 from collector.prometheus.series import ALL, FALLBACKS
 from collector.prometheus.source import SampleSource
 from collector.prometheus.usage import Usage, read_usage
+from collector.prometheus.volumes import Volumes, read_volumes
 from collector.source import Permissions, Probe
 from ledger.errors import SourceError
 from ledger.facts import Facts, Quarantine
-from ledger.schema import NODES, USAGE, WORKLOADS, Table
+from ledger.schema import MOUNTS, NODES, USAGE, VOLUMES, WORKLOADS, Table
 from ledger.window import Window
 
 
@@ -33,12 +36,16 @@ class PrometheusCollector:
         cluster_label: Label that names the cluster where one store holds several; series without
             it are put aside, never counted to this cluster.
         required: Whether gaps here matter to the exit code.
+        annotations: Globs of annotation keys to keep beside the usual ones.
+        api: Whether the cluster's API is read as well, which knows what claims hold.
     """
 
     cluster: str
     source: SampleSource
     cluster_label: str | None = None
     required: bool = True
+    annotations: tuple[str, ...] = ()
+    api: bool = False
     snapshot: bool = field(default=False, init=False)
 
     @property
@@ -49,7 +56,7 @@ class PrometheusCollector:
     @property
     def permissions(self) -> Permissions:
         """The series that are read."""
-        return Permissions(series=tuple(series.metric for series in ALL))
+        return Permissions(series=tuple(name for series in ALL for name in series.names))
 
     def collect(self, window: Window) -> Facts:
         """Read nodes, workloads and usage of each UTC day of the window.
@@ -79,9 +86,12 @@ class PrometheusCollector:
         window = Window.of_day(day)
         reader = Reader(self.source, Identity(self.cluster, self.cluster_label), window)
         nodes = read_nodes(reader)
-        pods = read_pods(reader, None if nodes is None else nodes.seen)
+        pods = read_pods(
+            reader, None if nodes is None else nodes.seen, pod_annotations(self.annotations)
+        )
         lives = _no_lives() if pods is None else pods.lives
-        usage = read_usage(reader, nodes, lives)
+        shared = lives.clear().select("uid") if pods is None else pods.host_network
+        usage = read_usage(reader, nodes, lives, shared)
         if reader.failures and len(reader.failures) == reader.asked:
             raise SourceError(
                 f"{self.name}: every query failed: {reader.failures[0].message}",
@@ -90,9 +100,12 @@ class PrometheusCollector:
         missing = _holes(nodes, window)
         reach = self._reach(reader) if missing else None
         newest = min(reader.newest, window.end) if reader.newest else None
+        volumes = read_volumes(reader, lives.select("uid", "namespace", "pod").unique())
+        if pods is not None and not self.api:
+            reader.gaps.extend(unread_claims(reader, lives))
         return Facts(
             window=window,
-            tables=self._tables(day, nodes, pods, usage),
+            tables=self._tables(day, nodes, pods, usage, volumes),
             coverage=coverage.ratio(missing, window),
             gaps=(*reader.gaps, *coverage.gaps(missing, reach)),
             quarantine=_add_up(reader.quarantine),
@@ -107,6 +120,7 @@ class PrometheusCollector:
         nodes: Nodes | None,
         pods: Pods | None,
         usage: Usage | None,
+        volumes: Volumes | None,
     ) -> dict[str, pl.DataFrame]:
         found: dict[str, pl.DataFrame] = {}
         if nodes is not None:
@@ -117,6 +131,10 @@ class PrometheusCollector:
             found[WORKLOADS.name] = self._fit(pods.workloads, WORKLOADS, day)
         if usage is not None:
             found[USAGE.name] = self._fit(usage.rows, USAGE, day)
+        if volumes is not None:
+            found[VOLUMES.name] = self._fit(volumes.rows, VOLUMES, day)
+            if volumes.mounts is not None:
+                found[MOUNTS.name] = self._fit(volumes.mounts, MOUNTS, day)
         return found
 
     def _fit(self, rows: pl.DataFrame, table: Table, day: date) -> pl.DataFrame:
@@ -143,7 +161,7 @@ class PrometheusCollector:
     def probe(self) -> Sequence[Probe]:
         """Whether each series has samples near the end of what the source holds."""
         reach = self.source.reach()
-        wanted = [series.metric for series in ALL]
+        wanted = [name for series in ALL for name in series.names]
         present = self.source.present(wanted)
         found = [
             Probe(f"read {file.where}", False, f"{file.reason}: {file.example}", "what it holds")
@@ -155,7 +173,7 @@ class PrometheusCollector:
                 for other in FALLBACKS.get(series.metric, ())
                 if other.metric in present
             ]
-            ok = series.metric in present
+            ok = not present.isdisjoint(series.names)
             instead = f"absent; {others[0]} is read instead" if others else "no samples"
             if series.optional and not others:
                 instead, others = f"absent, as on many clusters: {series.blind}", [series.metric]

@@ -144,6 +144,19 @@ class ParquetExport:
         )
         return Reading(frame.lazy(), gaps=gaps, quarantine=quarantine)
 
+    def held(self, metrics: Sequence[str], window: Window) -> frozenset[str]:
+        """The metrics with any sample in the files that may hold the window."""
+        name = pl.col("__name__").cast(pl.String)
+        wanted = list(metrics)
+        files = [file for file in self._files[0] if file.may_hold(window)]
+        try:
+            found = pl.collect_all(
+                [file.scan().filter(name.is_in(wanted)).select(name.unique()) for file in files]
+            )
+        except (pl.exceptions.PolarsError, OSError):  # told when the rows themselves are read
+            return frozenset(metrics)
+        return frozenset(text for frame in found for text in frame["__name__"])
+
     def present(self, metrics: Sequence[str]) -> frozenset[str]:
         """The metrics that have any sample."""
         names = pl.concat(

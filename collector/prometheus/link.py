@@ -274,8 +274,8 @@ class Link:
                 self._client.custom_query_range(promql, start, end, f"{step:g}")
         return self._session.last.answer
 
-    def status(self, name: str) -> bytes:
-        """The body of ``/api/v1/status/<name>``.
+    def get(self, path: str, params: Mapping[str, str] | None = None) -> bytes:
+        """The body of ``/api/v1/<path>``.
 
         Raises:
             AccessError, SourceError, QueryError: As ``query``.
@@ -284,7 +284,8 @@ class Link:
             with attempt, _final(last=attempt.num == ATTEMPTS):
                 self._session.request(
                     "GET",
-                    f"{self._client.url}/api/v1/status/{name}",
+                    f"{self._client.url}/api/v1/{path}",
+                    params=dict(params or {}),
                     auth=self._client.auth,
                     headers=self._client.headers,
                     timeout=self._access.timeout,

@@ -8,10 +8,9 @@ from functools import lru_cache
 import msgspec
 import polars as pl
 
-from collector.cards import Cards
-from collector.gaps import of_cards
+from collector.gaps import of_layouts
 from collector.labels import NodeLabels, sanitised
-from collector.layouts import physical
+from collector.layouts import Layout, layout
 from collector.prometheus import series as s
 from collector.prometheus.amounts import AMOUNTS, amounts
 from collector.prometheus.chains import changes, clip, cut, find_runs, fuse, look_up, union
@@ -20,7 +19,7 @@ from collector.prometheus.reader import Reader
 from ledger.facts import Gap
 from ledger.schema import TIME
 
-_SAID = ("labels", "gpus", "gpu_resource", "gpu_others", "sized")  # what cards are counted from
+_SAID = ("labels", "devices", "sized")  # what cards are counted from
 _TOLD = ("instance_type", "region", "zone", "capacity_type", "gpu_model")
 
 
@@ -47,6 +46,25 @@ class Nodes:
     def with_cards(self) -> pl.Series:
         """Names of the nodes that have cards, sorted."""
         return self.rows.filter(pl.col("gpus") > 0)["node"].unique().sort()
+
+    @property
+    def with_mig(self) -> pl.Series:
+        """Names of the nodes that offer MIG devices, sorted."""
+        mig = pl.col("gpu_units").str.contains("/mig-", literal=True) | pl.col(
+            "labels"
+        ).str.contains("-MIG-", literal=True)
+        return self.rows.filter(mig)["node"].unique().sort()
+
+    @property
+    def machines(self) -> pl.DataFrame:
+        """``machine`` (the last part of a provider id) and the ``node`` that has it alone."""
+        return (
+            self.rows.select(machine=pl.col("provider_id").str.extract("([^/]+)$"), node="node")
+            .unique()
+            .drop_nulls()
+            .filter(pl.len().over("machine") == 1)
+            .sort("machine")
+        )
 
 
 def read_nodes(reader: Reader) -> Nodes | None:
@@ -103,35 +121,34 @@ def _created(cleaned: Cleaned | None, frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _describe(rows: pl.DataFrame) -> tuple[pl.DataFrame, list[Gap]]:
-    """Add what the labels say and count physical cards; and what cannot be told of them."""
+    """Add what the labels say and the layout of cards; and what cannot be told of it."""
     rows = rows.with_columns(sized=pl.col("cpu_millicores").is_not_null())
     known = rows.select("node", *_SAID).unique().sort("node", *_SAID)
-    nodes = [
-        (name, _cards(units, resource, others), _labels_of(text))
-        for name, text, units, resource, others, _ in known.iter_rows()
-    ]
-    counts = [
-        physical(cards, labels.get, sized=sized)
-        for (_, cards, labels), sized in zip(nodes, known["sized"], strict=True)
-    ]
+    kinds = {key: _layout(*key) for key in known.select(_SAID).unique().iter_rows()}
+    found = [(kinds[row], _labels_of(row[0])) for row in known.select(_SAID).iter_rows()]
     told = known.with_columns(
-        pl.Series("physical", counts, pl.Int64),
+        pl.Series("gpus", [cards.cards for cards, _ in found], pl.Int64),
+        pl.Series("gpu_resource", [cards.found.resource for cards, _ in found], pl.String),
+        pl.Series("gpu_units", [cards.units_json for cards, _ in found], pl.String),
+        pl.Series("gpu_memory_mib", [cards.memory_mib for cards, _ in found], pl.Int64),
         *(
-            pl.Series(name, [getattr(labels, name) for _, _, labels in nodes], pl.String)
+            pl.Series(name, [getattr(labels, name) for _, labels in found], pl.String)
             for name in _TOLD
         ),
     )
     seconds = pl.col("interval").dt.total_microseconds() / 1e6
     described = (
         rows.join(told, on=["node", *_SAID], how="left", nulls_equal=True)
-        .with_columns(gpus="physical", interval_seconds=seconds)
+        .with_columns(interval_seconds=seconds)
         .sort("node", "start")
     )
-    return described, list(of_cards([(name, cards, of.get) for name, cards, of in nodes]))
+    named = zip(known["node"], (cards for cards, _ in found), strict=True)
+    return described, list(of_layouts(list(named)))
 
 
-def _cards(units: int | None, resource: str | None, others: str | None) -> Cards:
-    return Cards(resource, units, tuple(others.split(",")) if others else ())
+def _layout(labels: str | None, devices: str | None, sized: object) -> Layout:
+    capacity = msgspec.json.decode(devices or "{}", type=dict[str, int])
+    return layout(capacity, _labels_of(labels).get, sized=bool(sized))
 
 
 @lru_cache(maxsize=4096)

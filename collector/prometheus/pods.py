@@ -7,12 +7,13 @@ from dataclasses import dataclass
 import msgspec
 import polars as pl
 
-from collector.gaps import about
 from collector.prometheus import series as s
-from collector.prometheus.amounts import AMOUNTS, amounts
 from collector.prometheus.chains import changes, clip, cut, find_runs, fuse, look_up, union
+from collector.prometheus.metric import Series
+from collector.prometheus.names import with_uid
 from collector.prometheus.owners import owner_chains
 from collector.prometheus.reader import Reader
+from collector.prometheus.requests import REQUESTS, read_requests, with_devices
 from ledger.facts import Quarantine
 from ledger.schema import WORKLOADS
 from ledger.window import Window
@@ -34,19 +35,26 @@ class Pods:
         workloads: Rows of the table ``workloads``, without ``day``, ``source`` and ``cluster``.
         lives: ``uid``, ``namespace``, ``pod``, ``node``, ``start``, ``end``: when each pod was
             alive and where, not clipped to the day; sorted by namespace, pod, start.
+        host_network: ``uid``: pods in the network of their node, whose meters are the node's.
     """
 
     workloads: pl.DataFrame
     lives: pl.DataFrame
+    host_network: pl.DataFrame
 
 
-def read_pods(reader: Reader, seen: pl.DataFrame | None = None) -> Pods | None:
+def read_pods(
+    reader: Reader,
+    seen: pl.DataFrame | None = None,
+    annotations: Series = s.POD_ANNOTATIONS,
+) -> Pods | None:
     """Lives of pods in the reader's window; None if nothing says where pods lived.
 
     Args:
         reader: The day.
         seen: ``start``, ``end``: when any node of the cluster was seen, disjoint and sorted; None =
             when any pod was.
+        annotations: The series of annotations, with those to keep.
     """
     info = reader.read(s.POD_INFO)
     if info is None:
@@ -60,40 +68,28 @@ def read_pods(reader: Reader, seen: pl.DataFrame | None = None) -> Pods | None:
         "reason": _steps(reader.read_steps(s.POD_WAITING), names, "reason"),
         "labels": _steps(reader.read_steps(s.POD_LABELS, parts), names, "labels"),
     }
-    requests = reader.read_steps(s.POD_REQUESTS, parts)
-    steps["requests"] = _requests(requests, names)
+    steps["annotations"] = _steps(reader.read_steps(annotations), names, "annotations")
+    steps["requests"], told = read_requests(reader, names, parts)
     _say_if_unlabelled(steps["labels"], reader)
     runs = find_runs(_until_ended(frame, steps["phase"]), "uid", info.interval)
     segments = cut(runs, "uid", list(steps.values()))
     for step in steps.values():
         segments = look_up(segments, "uid", step)
-    if requests is not None:  # then a pod of which it says nothing asks for nothing
-        segments = segments.with_columns(
-            pl.col("cpu_millicores", "memory_bytes", "gpus").fill_null(0)
-        )
-    segments = _placed(segments, reader)
+    segments = _placed(with_devices(segments, known=told), reader)
     held = pl.col("phase").eq_missing(pl.lit("Pending"))
     alive = segments.with_columns(
         state=pl.when(held).then(pl.lit("held")).otherwise(pl.lit("running")),
         reason=pl.when(held).then("reason"),
     ).drop("phase", "at")
-    alive = fuse(alive, "uid", ["node", "state", "reason", "labels", *AMOUNTS])
+    what = ["node", "state", "reason", "labels", "annotations", *REQUESTS]
+    alive = fuse(alive, "uid", what)
     known = names.join(owner_chains(reader, frame, names), on="uid", how="left")
     known = known.join(_times(reader, names), on="uid", how="left")
     known = _with_ends(known, runs, union(runs) if seen is None else seen, reader.window)
     lives = alive.select("uid", "node", "start", "end").join(names, on="uid", how="left")
     inside = clip(alive, reader.window).join(known, on="uid", how="left")
-    reader.gaps.extend(
-        about(
-            "several_card_resources",
-            "pods ask for several kinds of cards; only the first is counted",
-            _places(inside.filter(pl.col("gpu_others").is_not_null()), names),
-        )
-    )
-    return Pods(
-        _workloads(inside),
-        lives.sort("namespace", "pod", "start"),
-    )
+    shared = frame.filter(host_network="true").select("uid").unique()
+    return Pods(_workloads(inside), lives.sort("namespace", "pod", "start"), shared.sort("uid"))
 
 
 def _placed(segments: pl.DataFrame, reader: Reader) -> pl.DataFrame:
@@ -106,11 +102,6 @@ def _placed(segments: pl.DataFrame, reader: Reader) -> pl.DataFrame:
         example = f"uid {aside['uid'].sort()[0]}"
         reader.quarantine.append(Quarantine("no_node", s.POD_INFO.metric, count, example))
     return segments.filter(~lost)
-
-
-def _places(pods: pl.DataFrame, names: pl.DataFrame) -> list[str]:
-    named = names.join(pods, on="uid", how="semi")
-    return named.select(pl.format("{}/{}", "namespace", "pod"))["namespace"].sort().to_list()
 
 
 def _identified(frame: pl.DataFrame, reader: Reader) -> pl.DataFrame:
@@ -136,15 +127,6 @@ def _until_ended(frame: pl.DataFrame, phases: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def with_uid(frame: pl.DataFrame, names: pl.DataFrame) -> pl.DataFrame:
-    """Fill a missing ``uid`` by name where the name belongs to one pod; other rows are left out."""
-    if frame["uid"].null_count():
-        alone = names.filter(pl.len().over("namespace", "pod") == 1).rename({"uid": "only"})
-        frame = frame.join(alone, on=["namespace", "pod"], how="left", maintain_order="left")
-        frame = frame.with_columns(uid=pl.coalesce("uid", "only")).drop("only")
-    return frame.filter(pl.col("uid").is_not_null())
-
-
 def _steps(read: pl.DataFrame | None, names: pl.DataFrame, column: str) -> pl.DataFrame:
     """Changes of one column per pod; empty if the series is missing."""
     if read is None:
@@ -154,22 +136,9 @@ def _steps(read: pl.DataFrame | None, names: pl.DataFrame, column: str) -> pl.Da
             pl.lit(None, pl.String).alias(column),
         )
     frame = with_uid(read, names).unique(["uid", "time"], keep="first", maintain_order=True)
+    if column == "annotations":  # the labels of their series
+        frame = frame.rename({"labels": column})
     return changes(frame, ["uid"], [column])
-
-
-def _requests(read: pl.DataFrame | None, names: pl.DataFrame) -> pl.DataFrame:
-    if read is None:
-        return amounts(
-            names.clear().with_columns(
-                container=pl.lit(""),
-                resource=pl.lit(""),
-                value=pl.lit(0.0),
-                time=pl.lit(None, pl.Datetime("us", "UTC")),
-            ),
-            "uid",
-            ["container"],
-        )
-    return amounts(with_uid(read, names), "uid", ["container"])
 
 
 def _say_if_unlabelled(labels: pl.DataFrame, reader: Reader) -> None:

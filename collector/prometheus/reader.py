@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cached_property
 
 import polars as pl
 
 from collector.prometheus.clean import Cleaned, Identity, clean
-from collector.prometheus.series import FALLBACKS, MARGIN, Series
+from collector.prometheus.metric import Series
+from collector.prometheus.series import ALL, FALLBACKS, MARGIN
 from collector.prometheus.source import QueryError, SampleSource
 from ledger.facts import Gap, Quarantine
 from ledger.window import Window
@@ -81,32 +84,58 @@ class Reader:
         """Exactly this series; None if it has no plausible samples or its query failed."""
         return self._read(series, self.wide)
 
+    def names(self, series: Series) -> list[str]:
+        """The names under which the series is asked for: its own unless it is optional, and others.
+
+        What is optional is first looked for among the names that the source holds.
+        """
+        own = [] if series.optional and series.metric not in self._held else [series.metric]
+        return [*own, *(name for name in series.also if name in self._held)]
+
+    @cached_property
+    def _held(self) -> frozenset[str]:
+        asked = {name for series in ALL if series.optional for name in series.names}
+        more = {name for series in ALL for name in series.also}
+        return self.source.held(sorted(asked | more), self.wide)
+
     def _read(self, series: Series, span: Window, *, first: bool = True) -> Cleaned | None:
-        self.asked += 1
-        try:
-            reading = self.source.samples(series, span)
-            raw = reading.frame.collect()
-        except QueryError as error:
-            self.failures.append(error)
-            blind = series.blind or series.metric
-            self.gaps.append(
-                Gap("query_failed", f"{series.metric}: {error.message}; blind: {blind}")
-            )
+        parts = []
+        for name in self.names(series):
+            part = self._raw(series, name, span)
+            if part is None:
+                return None
+            parts.append(part)
+        if not parts:
             return None
-        cleaned = clean(raw, series, self.window, self.who)
-        self.gaps.extend(gap for gap in reading.gaps if gap not in self.gaps)
-        self.quarantine.extend(  # a broken file is one, however many series are read
-            entry for entry in reading.quarantine if entry not in self.quarantine
-        )
+        cleaned = clean(pl.concat(parts), series, self.window, self.who)
         aside = [  # absurd times belong to no span; each span sees them all
             entry for entry in cleaned.quarantine if first or entry.reason != "out_of_window"
         ]
         self.quarantine.extend(aside)
         absurd = sum(entry.count for entry in aside if entry.reason == "out_of_window")
         self.samples += cleaned.read + absurd
-        self.notes.extend((*reading.notes, *cleaned.notes))
+        self.notes.extend(cleaned.notes)
         self._see(cleaned.samples)
         return None if cleaned.samples.is_empty() else cleaned
+
+    def _raw(self, series: Series, name: str, span: Window) -> pl.DataFrame | None:
+        """The samples of a series under one of its names; None if its query failed."""
+        self.asked += 1
+        try:
+            reading = self.source.samples(replace(series, metric=name), span)
+            raw = reading.frame.collect()
+        except QueryError as error:
+            self.failures.append(error)
+            blind = series.blind or series.metric
+            self.gaps.append(Gap("query_failed", f"{name}: {error.message}; blind: {blind}"))
+            return None
+        self.gaps.extend(gap for gap in reading.gaps if gap not in self.gaps)
+        self.quarantine.extend(  # a broken file is one, however many series are read
+            entry for entry in reading.quarantine if entry not in self.quarantine
+        )
+        self.notes.extend(reading.notes)
+        times = series.also.get(name, 1.0)
+        return raw if times == 1 else raw.with_columns(pl.col("value") * times)
 
     def _see(self, samples: pl.DataFrame) -> None:
         newest = samples["time"].max()

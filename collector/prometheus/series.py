@@ -7,44 +7,15 @@ its own name (``pod``).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import timedelta
 
+from collector.labels import sanitised
+from collector.prometheus.annotation_series import pod_annotations
+from collector.prometheus.card_series import CARD_SERIES, GPU_ACTIVE, GPU_UTIL, MEASURES
+from collector.prometheus.metric import Series, same
+from collector.prometheus.volume_series import VOLUME_SERIES
 
-@dataclass(frozen=True)
-class Series:
-    """A metric and how it is read.
-
-    Args:
-        metric: Its name.
-        identity: Column to the labels (first present wins) that say what a sample is about. Two
-            samples of one identity at one time are copies of each other.
-        info: Column to the labels that say something about it, like ``node`` of a pod.
-        blind: What cannot be answered without it.
-        prefix: Also keep all labels that start so, as one JSON column ``labels``.
-        nonzero: Only samples of 1 say something (states, as one series per state).
-        ceiling: Values above are no measurement (DCGM marks "no value" with huge numbers).
-        optional: Its absence is normal and no gap.
-    """
-
-    metric: str
-    identity: Mapping[str, tuple[str, ...]]
-    info: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    blind: str = ""
-    prefix: str | None = None
-    nonzero: bool = False
-    ceiling: float | None = None
-    optional: bool = False
-
-    @property
-    def columns(self) -> dict[str, tuple[str, ...]]:
-        """Identity and info columns, in order."""
-        return {**self.identity, **self.info}
-
-
-def _same(*names: str) -> dict[str, tuple[str, ...]]:
-    return {name: (name,) for name in names}
+__all__ = ["ALL", "FALLBACKS", "GPU_ACTIVE", "GPU_UTIL", "MARGIN", "SCRAPE_LABELS", "Series"]
 
 
 # Half of what a chain of samples may miss at 5 minutes a scrape, the longest that works with the
@@ -52,89 +23,110 @@ def _same(*names: str) -> dict[str, tuple[str, ...]]:
 MARGIN = timedelta(minutes=15)
 USUAL_INTERVAL = timedelta(seconds=60)  # of a metric that shows no distance between two samples
 
-_POD = _same("namespace", "pod", "uid")
-_CONTAINER = _same("namespace", "pod", "container")
-_CARD = {
-    "device": ("UUID", "uuid", "gpu"),
-    "instance": ("GPU_I_ID",),
-    "host": ("Hostname", "hostname"),
-    "place": ("node", "kubernetes_node", "nodename"),
-    "namespace": ("namespace",),
-    "pod": ("pod",),
-    "container": ("container",),
-}
+_POD = same("namespace", "pod", "uid")
+_CONTAINER = same("namespace", "pod", "container")
 
 NODE_INFO = Series(
     "kube_node_info",
-    _same("node"),
-    _same("provider_id"),
+    same("node"),
+    same("provider_id"),
     blind="which nodes were up and paid, their provider ids, and when anything was seen at all",
 )
 NODE_CAPACITY = Series(
     "kube_node_status_capacity",
-    _same("node", "resource"),
+    same("node", "resource"),
     blind="cards, cores and memory of nodes; without them a node-hour cannot be shared",
 )
 NODE_LABELS = Series(
     "kube_node_labels",
-    _same("node"),
+    same("node"),
     prefix="label_",
     blind="instance type, region, capacity type and card model of nodes",
 )
 NODE_CREATED = Series(
-    "kube_node_created", _same("node"), blind="when nodes were created", optional=True
+    "kube_node_created", same("node"), blind="when nodes were created", optional=True
 )
 
 POD_INFO = Series(
     "kube_pod_info",
     _POD,
-    _same("node", "created_by_kind", "created_by_name"),
+    same("node", "created_by_kind", "created_by_name", "host_network"),
     blind="which pods lived where and when",
 )
 POD_PHASE = Series(
     "kube_pod_status_phase",
     _POD,
-    _same("phase"),
+    same("phase"),
     nonzero=True,
     blind="whether a pod was waiting, running or finished; finished pods look alive",
 )
 POD_WAITING = Series(
     "kube_pod_container_status_waiting_reason",
-    {**_POD, **_same("container")},
-    _same("reason"),
+    {**_POD, **same("container")},
+    same("reason"),
     nonzero=True,
     blind="why a bound pod does not run",
     optional=True,
 )
 POD_REQUESTS = Series(
     "kube_pod_container_resource_requests",
-    {**_POD, **_same("container", "resource")},
+    {**_POD, **same("container", "resource")},
     blind="cards, cores and memory that pods asked for",
+)
+INIT_REQUESTS = Series(
+    "kube_pod_init_container_resource_requests",
+    {**_POD, **same("container", "resource")},
+    blind="what init containers and sidecars asked for",
+    optional=True,
+)
+INIT_INFO = Series(
+    "kube_pod_init_container_info",
+    {**_POD, **same("container")},
+    same("restart_policy"),
+    blind="which init containers are sidecars, that run beside the others",
+    optional=True,
+)
+OVERHEAD_CPU = Series(
+    "kube_pod_overhead_cpu_cores", _POD, blind="what a sandbox costs beside a pod", optional=True
+)
+OVERHEAD_MEMORY = Series(
+    "kube_pod_overhead_memory_bytes", _POD, blind="what a sandbox costs beside a pod", optional=True
+)
+SCHEDULER_REQUESTS = Series(
+    "kube_pod_resource_request",
+    {**_POD, **same("resource")},
+    blind="what the scheduler counts a pod as: with sidecars, overhead and pod-level requests",
+    optional=True,
+)
+POD_CLAIMS = Series(
+    "kube_pod_resourceclaim_info", _POD, blind="which pods hold devices by a claim", optional=True
 )
 POD_LABELS = Series(
     "kube_pod_labels",
     _POD,
     prefix="label_",
+    spelling={sanitised("runai-gpu-group"): "runai-gpu-group"},
     blind="experiment, owner and role of pods, as far as labels name them",
 )
+POD_ANNOTATIONS = pod_annotations()
 POD_OWNER = Series(
     "kube_pod_owner",
     _POD,
-    _same("owner_kind", "owner_name"),
+    same("owner_kind", "owner_name"),
     blind="the job or controller that pods belong to, but for what kube_pod_info says of it",
     optional=True,
 )
 REPLICASET_OWNER = Series(
     "kube_replicaset_owner",
-    _same("namespace", "replicaset"),
-    _same("owner_kind", "owner_name"),
+    same("namespace", "replicaset"),
+    same("owner_kind", "owner_name"),
     blind="the deployment above a replica set",
     optional=True,
 )
 JOB_OWNER = Series(
     "kube_job_owner",
-    _same("namespace", "job_name"),
-    _same("owner_kind", "owner_name"),
+    same("namespace", "job_name"),
+    same("owner_kind", "owner_name"),
     blind="the job set, cron job or RayJob above a job",
     optional=True,
 )
@@ -147,26 +139,25 @@ POD_COMPLETED = Series(
 
 CPU_USAGE = Series(
     "container_cpu_usage_seconds_total",
-    {**_CONTAINER, **_same("cpu")},
+    {**_CONTAINER, **same("cpu")},
     blind="CPU used above the request",
 )
 MEMORY = Series(
     "container_memory_working_set_bytes", _CONTAINER, blind="memory used above the request"
 )
-GPU_ACTIVE = Series(
-    "DCGM_FI_PROF_GR_ENGINE_ACTIVE",
-    _CARD,
-    _same("modelName"),
-    ceiling=1.0,
-    blind="whether cards worked: active cost and idle experiments",
-)
-GPU_UTIL = Series(
-    "DCGM_FI_DEV_GPU_UTIL",
-    _CARD,
-    _same("modelName"),
-    ceiling=100.0,
+# What a pod's network moves is counted where the container's name is missing, or its sandbox's.
+_INTERFACE = {**same("namespace", "pod", "container"), **same("interface")}
+NETWORK_RECEIVE = Series(
+    "container_network_receive_bytes_total",
+    _INTERFACE,
+    blind="bytes that pods received",
     optional=True,
-    blind="whether cards worked, where the profiling metric is missing",
+)
+NETWORK_TRANSMIT = Series(
+    "container_network_transmit_bytes_total",
+    _INTERFACE,
+    blind="bytes that pods sent",
+    optional=True,
 )
 
 ALL = (
@@ -178,7 +169,14 @@ ALL = (
     POD_PHASE,
     POD_WAITING,
     POD_REQUESTS,
+    INIT_REQUESTS,
+    INIT_INFO,
+    OVERHEAD_CPU,
+    OVERHEAD_MEMORY,
+    SCHEDULER_REQUESTS,
+    POD_CLAIMS,
     POD_LABELS,
+    POD_ANNOTATIONS,
     POD_OWNER,
     REPLICASET_OWNER,
     JOB_OWNER,
@@ -186,17 +184,19 @@ ALL = (
     POD_COMPLETED,
     CPU_USAGE,
     MEMORY,
-    GPU_ACTIVE,
-    GPU_UTIL,
+    NETWORK_RECEIVE,
+    NETWORK_TRANSMIT,
+    *CARD_SERIES,
+    *VOLUME_SERIES,
 )
 
 # What is read instead if a metric has no samples, and is then no gap.
 FALLBACKS: dict[str, tuple[Series, ...]] = {
     NODE_INFO.metric: (
-        Series(NODE_CREATED.metric, _same("node")),
-        Series(NODE_CAPACITY.metric, _same("node")),
+        Series(NODE_CREATED.metric, same("node")),
+        Series(NODE_CAPACITY.metric, same("node")),
     ),
-    GPU_ACTIVE.metric: (GPU_UTIL,),
+    GPU_ACTIVE.metric: tuple(one.series for one in MEASURES if one.series is not GPU_ACTIVE),
 }
 
 # Labels that tell who scraped, not what was measured; any label with "replica" in its name but

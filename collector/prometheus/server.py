@@ -58,6 +58,7 @@ class Server:
             if not (cluster and cluster_label)
             else (f'{{{cluster_label}=~"|{_literal(cluster)}"}}')
         )
+        self._and_ours = f",{self._matcher[1:-1]}" if self._matcher else ""
         self._answered = Event()
         self._links: LifoQueue[Link] = LifoQueue()
 
@@ -139,6 +140,21 @@ class Server:
             frame = frame.filter(pl.col("value") != 0)
         return frame, Answer([], answer.warnings, answer.infos)
 
+    def held(self, metrics: Sequence[str], window: Window) -> frozenset[str]:
+        """The metrics that the server's index has around the window; all where it has none.
+
+        Raises:
+            SourceError: The server cannot be reached.
+        """
+        selector = f'{{__name__=~"{"|".join(metrics)}"{self._and_ours}}}'
+        span = {"start": f"{window.start.timestamp():.3f}", "end": f"{window.end.timestamp():.3f}"}
+        try:
+            with self._link() as link:
+                body = link.get("label/__name__/values", {"match[]": selector, **span})
+            return frozenset(msgspec.json.decode(body, type=_Names).data) & frozenset(metrics)
+        except (AccessError, QueryError, msgspec.DecodeError, UnicodeError):
+            return frozenset(metrics)
+
     def present(self, metrics: Sequence[str]) -> frozenset[str]:
         """The metrics with a sample in the last hour, or else day, of what the server holds."""
         reach = self.reach()
@@ -201,13 +217,17 @@ class Server:
         """How long the server keeps samples by its own word; stores without one: 5 years."""
         try:
             with self._link() as link:
-                body = link.status("runtimeinfo")
+                body = link.get("status/runtimeinfo")
             told = msgspec.json.decode(body, type=_Runtime).data.storageRetention
         except AccessError:
             raise
         except (QueryError, msgspec.DecodeError, UnicodeError):
             return _FARTHEST
         return min(parse_retention(told) or _FARTHEST, _FARTHEST)
+
+
+class _Names(msgspec.Struct):
+    data: list[str]
 
 
 class _RuntimeData(msgspec.Struct):

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import polars as pl
 
-from collector.prometheus.series import Series
+from collector.prometheus.metric import Series
 from ledger.errors import SourceError
 from ledger.facts import Gap, Quarantine
 from ledger.schema import TIME
@@ -56,6 +56,16 @@ class SampleSource(Protocol):
         Raises:
             QueryError: This series cannot be read; others may be.
             AccessError: The source refuses us.
+            SourceError: The source cannot be reached.
+        """
+        ...
+
+    def held(self, metrics: Sequence[str], window: Window) -> frozenset[str]:
+        """Which of the metrics may have samples in the window; one cheap question.
+
+        Others have none. A source that cannot tell names all.
+
+        Raises:
             SourceError: The source cannot be reached.
         """
         ...

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 import polars as pl
 
 from collector.prometheus import series as s
-from collector.prometheus.cards import activity, place, read_cards
+from collector.prometheus.activity import read_activity
+from collector.prometheus.cards import activity
 from collector.prometheus.clean import Cleaned
+from collector.prometheus.metric import Series
 from collector.prometheus.nodes import Nodes
 from collector.prometheus.reader import Reader
 from collector.prometheus.slots import SLOT, STATISTICS, expected, rates, statistics
@@ -44,31 +46,62 @@ class Usage:
     models: pl.DataFrame
 
 
-def read_usage(reader: Reader, nodes: Nodes | None, lives: pl.DataFrame) -> Usage | None:
+@dataclass(frozen=True)
+class _Meter:
+    """A meter of pods.
+
+    Args:
+        name: Its name in the table.
+        series: The series.
+        counter: Whether its rate is meant.
+        sandbox: Whether the pod has it as a whole, by network interface.
+    """
+
+    name: str
+    series: Series
+    counter: bool = False
+    sandbox: bool = False
+
+
+_METERS = (
+    _Meter("cpu_usage", s.CPU_USAGE, counter=True),
+    _Meter("memory_working_set", s.MEMORY),
+    _Meter("network_receive", s.NETWORK_RECEIVE, counter=True, sandbox=True),
+    _Meter("network_transmit", s.NETWORK_TRANSMIT, counter=True, sandbox=True),
+)
+
+
+def read_usage(
+    reader: Reader, nodes: Nodes | None, lives: pl.DataFrame, host_network: pl.DataFrame
+) -> Usage | None:
     """All meters of the reader's window; None if there is none.
 
     Args:
         reader: Where the series are read.
         nodes: Nodes, if any are known.
         lives: ``uid``, ``namespace``, ``pod``, ``node``, ``start``, ``end`` of pods.
+        host_network: ``uid``: pods that share the network of their node; their counters are its.
     """
     lives = numbered(lives)
     parts = [] if nodes is None else [_up(nodes.up, reader.window)]
-    for series, meter in ((s.CPU_USAGE, "cpu_usage"), (s.MEMORY, "memory_working_set")):
-        cleaned = reader.read(series)
+    for meter in _METERS:
+        cleaned = reader.read(meter.series)
         if cleaned is not None:
-            parts.append(_containers(cleaned, meter, lives, reader.window))
-    cards = read_cards(reader, nodes)
+            told = _pods(cleaned, meter, lives, reader.window)
+            if meter.sandbox:
+                told = told.join(host_network, on="uid", how="anti", maintain_order="left")
+            parts.append(told)
     models = pl.DataFrame(schema={"node": pl.String, "model": pl.String})
-    seen = pl.DataFrame(schema={"node": pl.String, "device": pl.String})
-    for cleaned in cards:
-        frame = place(cleaned.meanings, nodes)
-        models = pl.concat([models, frame.select("node", model="modelName")])
-        active = activity(cleaned, frame, lives, reader.window).join(
-            seen, on=["node", "device"], how="anti", nulls_equal=True, maintain_order="left"
-        )
-        seen = pl.concat([seen, active.select("node", "device").unique()])
+    slot = ["node", "device", "slot"]
+    seen = pl.DataFrame(schema={name: USAGE.schema[name] for name in slot})
+    for found in read_activity(reader, nodes):
+        models = pl.concat([models, found.placed.select("node", model="modelName")])
+        active = activity(found.cleaned, found.placed, lives, reader.window)
+        active = active.join(seen, on=slot, how="anti", nulls_equal=True, maintain_order="left")
+        seen = pl.concat([seen, active.select(slot).unique()])
         parts.append(active)
+        if count := active["node"].n_unique():
+            reader.notes.append(f"how busy the cards of {count} nodes were is {found.metric}")
     if not parts:
         return None
     rows = [part.select(_ROW).cast({name: USAGE.schema[name] for name in _ROW}) for part in parts]
@@ -88,17 +121,17 @@ def _up(up: Cleaned, window: Window) -> pl.DataFrame:
     )
 
 
-def _containers(cleaned: Cleaned, meter: str, lives: pl.DataFrame, window: Window) -> pl.DataFrame:
-    """A meter of pods: the sum over their containers.
+def _pods(cleaned: Cleaned, meter: _Meter, lives: pl.DataFrame, window: Window) -> pl.DataFrame:
+    """A meter of pods: the sum over their containers, or over their network interfaces.
 
     Containers are sampled at different times, so statistics are taken per container and summed:
     mean and last are exact; with several containers, min and max are outer bounds.
     """
-    chosen = _named_containers(cleaned.meanings)
+    chosen = (_interfaces if meter.sandbox else _named_containers)(cleaned.meanings)
     samples = cleaned.samples.join(
         chosen.select("meaning"), on="meaning", how="semi", maintain_order="left"
     )
-    if meter == "cpu_usage":
+    if meter.counter:
         samples = rates(samples, cleaned.interval)
     tenants = chosen.select("ident", "namespace", "pod").unique(
         "ident", keep="first", maintain_order=True
@@ -122,7 +155,7 @@ def _containers(cleaned: Cleaned, meter: str, lives: pl.DataFrame, window: Windo
     places = lives.drop_nulls(["uid", "node"]).unique("uid", keep="last", maintain_order=True)
     placed = pods.join(places.select("uid", "node"), on="uid", how="left", maintain_order="left")
     return expected_in_life(placed, lives, cleaned.interval).with_columns(
-        meter=pl.lit(meter), device=pl.lit(None, pl.String)
+        meter=pl.lit(meter.name), device=pl.lit(None, pl.String)
     )
 
 
@@ -137,3 +170,17 @@ def _named_containers(meanings: pl.DataFrame) -> pl.DataFrame:
         pl.col("container").is_null() & ~pl.col("named").any().over("namespace", "pod")
     )
     return pl.concat([rows.filter("named"), group]).sort("meaning")
+
+
+def _interfaces(meanings: pl.DataFrame) -> pl.DataFrame:
+    """A pod's network interfaces: counted once for its sandbox, which may bear the name POD."""
+    rows = meanings.filter(
+        pl.col("pod").is_not_null(),
+        pl.col("namespace").is_not_null(),
+        pl.col("container").fill_null("POD") == "POD",
+    )
+    once = rows.sort("container", "meaning", nulls_last=False).unique(
+        ["namespace", "pod", "interface"], keep="first", maintain_order=True
+    )
+    idents = once.select("ident")
+    return rows.join(idents, on="ident", how="semi").sort("meaning")

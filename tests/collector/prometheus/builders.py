@@ -96,6 +96,9 @@ class MemorySource:
             .select("labels", time.cast(pl.Datetime("us", "UTC")), "value")
         )
 
+    def held(self, metrics: Sequence[str], window: Window) -> frozenset[str]:
+        return self.present(metrics) | (self.broken & frozenset(metrics))
+
     def present(self, metrics: Sequence[str]) -> frozenset[str]:
         return frozenset(metrics) & frozenset(self.rows["__name__"])
 

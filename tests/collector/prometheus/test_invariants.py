@@ -179,9 +179,9 @@ def test_a_source_that_answers_nothing_is_an_error_and_writes_nothing() -> None:
 
 def test_what_is_needed_is_declared_and_probed() -> None:
     collector = PrometheusCollector("train-a", MemorySource(frame(BASE)))
-    assert set(collector.permissions.series) == {series.metric for series in ALL}
+    assert set(collector.permissions.series) == {name for series in ALL for name in series.names}
     probes = {probe.need: probe for probe in collector.probe()}
-    assert set(probes) == set(collector.permissions.series)
+    assert set(probes) == {series.metric for series in ALL}
     assert all(probe.ok for probe in probes.values())
     blind = PrometheusCollector(
         "train-a",

@@ -1,0 +1,53 @@
+"""Annotations as kube-state-metrics writes them, under their own keys as far as these are known."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from collector.labels import sanitised
+from collector.prometheus.metric import Series, same
+
+# Read whatever their prefix: identity, and the shares of cards.
+_LAST_PARTS = (
+    "experiment",
+    "owner",
+    "pipeline",
+    "model-version",
+    "model_version",
+    "project",
+    "phase",
+    "gpu-fraction",
+    "gpu-memory",
+    "gpu-fraction-num-devices",
+)
+
+
+def pod_annotations(globs: Sequence[str] = ()) -> Series:
+    """The annotations of pods.
+
+    A known key is written as it is; of other keys only the sanitised form is known.
+
+    Args:
+        globs: Further keys to keep, as in the settings; one without ``*`` is a known key.
+    """
+    known = [*_LAST_PARTS, *(key for key in globs if "*" not in key)]
+    last = "|".join(sorted({_plain(key) for key in _LAST_PARTS}))
+    more = [
+        "annotation_" + ".*".join(re.escape(_plain(part)) for part in key.split("*"))
+        for key in globs
+    ]
+    return Series(
+        "kube_pod_annotations",
+        same("namespace", "pod", "uid"),
+        prefix="annotation_",
+        # Where two keys have one sanitised form, the first is meant.
+        spelling={f"annotation_{_plain(key)}": key for key in reversed(known)},
+        keep=re.compile("|".join([f"annotation_(.*_)?({last})", *more])),
+        blind="shares of cards, experiment and owner of pods, as far as annotations name them",
+        optional=True,
+    )
+
+
+def _plain(key: str) -> str:
+    return sanitised(key).removeprefix("label_")
