@@ -19,6 +19,17 @@ from ledger.settings import Settings
 SLOT = 900_000
 """Length of a slot of ``usage``, ms."""
 
+_METERS = (
+    "cluster",
+    "uid",
+    "namespace",
+    "pod",
+    "meter",
+    "slot",
+    "mean",
+    "samples",
+    "expected",
+)
 _LACK = "counted bytes of pods"
 _CLUSTER_TAGS = (
     "aws:eks:cluster-name",
@@ -45,13 +56,16 @@ def place_network(
         facts: The day; meters of host-network pods are not in it.
         settings: The identity rules.
     """
-    meters = facts.usage.filter(
+    traffic = with_words(lines).filter(is_network().fill_null(value=False))
+    if traffic.is_empty():
+        return Found()
+    rows = facts.usage.lazy().filter(
         pl.col("meter").is_in(["network_transmit", "network_receive"])
         & pl.col("uid").is_not_null()
         & (pl.col("mean") > 0)
     )
-    traffic = with_words(lines).filter(is_network().fill_null(value=False))
-    if meters.is_empty() or traffic.is_empty():
+    meters = rows.select(_METERS).collect(engine="streaming")
+    if meters.is_empty():
         return Found()
     mine = _of_cluster(_nameless(traffic, settings), facts)
     seen = _bytes(meters, lives)
@@ -87,13 +101,9 @@ def _nameless(lines: pl.DataFrame, settings: Settings) -> pl.DataFrame:
 
 def _of_cluster(lines: pl.DataFrame, facts: DayFacts) -> pl.DataFrame:
     """``line, start, end, cluster, meter`` of the lines whose cluster is known."""
-    known = (
-        pl.concat(frame.select("cluster") for frame in (facts.nodes, facts.workloads, facts.usage))[
-            "cluster"
-        ]
-        .unique()
-        .drop_nulls()
-    )
+    frames = (frame.lazy() for frame in (facts.nodes, facts.workloads, facts.usage))
+    clusters = pl.concat(frame.select("cluster").unique() for frame in frames)
+    known = clusters.unique().drop_nulls().collect()["cluster"]
     tags = (
         pl.col("Tags").str.json_path_match(f"$['{prefix}{name}']")
         for name in _CLUSTER_TAGS
