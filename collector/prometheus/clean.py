@@ -92,7 +92,7 @@ def clean(raw: pl.DataFrame, series: Series, window: Window, who: Identity) -> C
     rows = rows.unique().sort("series", "time")
     interval = _usual(rows)
     rows, conflicts = _collapse(rows, window)
-    rows = _thin(rows, interval)
+    rows = _thin(rows, interval, table)
     notes = (
         (
             f"{series.metric}: {conflicts} times with different values of one meaning; "
@@ -285,11 +285,12 @@ def _collapse(rows: pl.DataFrame, window: Window) -> tuple[pl.DataFrame, int]:
     return marked.filter(~pl.col("copy")).drop("copy", "conflict"), conflicts
 
 
-def _thin(rows: pl.DataFrame, interval: timedelta) -> pl.DataFrame:
+def _thin(rows: pl.DataFrame, interval: timedelta, table: pl.DataFrame) -> pl.DataFrame:
     """Where several scrapers saw one thing at different times, let the others only fill holes.
 
-    The first scraper by (labels, name) is kept whole; of each next one, the samples that lie
-    nearly an interval away from everything kept so far. Otherwise the distances of an HA pair
+    One scraper is kept whole: that with more labels, then with more samples, then the earliest, so
+    that names decide last and a renamed scraper changes nothing. Of each next one, the samples that
+    lie nearly an interval away from everything kept so far. Otherwise the distances of an HA pair
     would look like a shorter interval, and its regular grid like one full of holes.
     """
     several = rows.filter(pl.col("origin").n_unique().over("ident") > 1)
@@ -297,9 +298,11 @@ def _thin(rows: pl.DataFrame, interval: timedelta) -> pl.DataFrame:
         return rows
     order = (
         several.group_by("ident", "origin")
-        .agg(pl.col("series").min())
-        .with_columns(turn=pl.col("series").rank("ordinal").over("ident"))
-        .drop("series")
+        .agg(pl.col("series").min(), count=pl.len(), first=pl.col("time").min())
+        .join(table.select("series", "richness"), on="series")
+        .sort("ident", -pl.col("richness"), -pl.col("count").cast(pl.Int64), "first", "series")
+        .with_columns(turn=pl.int_range(pl.len()).over("ident") + 1)
+        .select("ident", "origin", "turn")
     )
     several = several.join(order, on=["ident", "origin"])
     near = interval * 0.9

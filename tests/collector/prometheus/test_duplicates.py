@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from datetime import timedelta
 
 import pytest
 from hypothesis import given, settings
@@ -68,6 +69,22 @@ def test_a_restart_with_minutes_of_overlap_changes_no_cell(
     mixed = [*before, *after]
     random.Random(minute).shuffle(mixed)
     same(collect(mixed))
+
+
+@given(st.integers(1, 59), st.integers(0, 40), st.sampled_from(["a", "m", "z", "10.0.0.9:1"]))
+@settings(max_examples=10, deadline=None)
+def test_which_of_a_pair_bears_which_name_changes_no_cell(
+    offset: int, lost: int, name: str
+) -> None:
+    second = [one._replace(time=one.time + timedelta(seconds=offset)) for one in BASE]
+    second = second[: len(second) - lost]
+    pairs = [
+        [*relabelled(BASE, instance=one), *relabelled(second, instance=other)]
+        for one, other in ((name, "k"), ("k", name))
+    ]
+    first, swapped = (collect(pair) for pair in pairs)
+    for table, rows in first.tables.items():
+        assert_frame_equal(swapped.tables[table], rows, check_exact=True)
 
 
 def test_two_exporters_that_disagree_are_one_and_counted() -> None:
