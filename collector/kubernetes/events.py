@@ -7,6 +7,7 @@ from datetime import datetime
 
 import msgspec
 
+from collector.kubernetes.life import Told
 from collector.kubernetes.objects import Object, Part
 from collector.kubernetes.rejects import Rejected
 from collector.kubernetes.times import moment
@@ -68,9 +69,9 @@ class PodEvents:
             first = self._seen.setdefault(about.uid, {})
             first[reason] = min(at, first.get(reason, at))
 
-    def ended(self, uid: str) -> datetime | None:
-        """When a pod was ended, by the last event that says so."""
-        return self._last.get(uid)
+    def told(self, uid: str) -> Told:
+        """When a pod started first, and when it was ended by the last event that says so."""
+        return Told(self._seen.get(uid, {}).get(_STARTED), self._last.get(uid))
 
     def unlisted(self, known: Container[str], window: Window) -> list[str]:
         """Pods that ran and ended in the window and that nobody has listed, by place.

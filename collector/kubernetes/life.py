@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from collector.kubernetes.objects import Condition, ContainerState, ContainerStatus, Pod
 from collector.kubernetes.rejects import Rejected
@@ -47,13 +48,20 @@ class Life:
     end_unknown: bool = False
 
 
-def life(pod: Pod, now: datetime | None = None, ended: datetime | None = None) -> Life:
+class Told(NamedTuple):
+    """What events tell of a life; it counts where nothing in the pod says so."""
+
+    started: datetime | None = None
+    ended: datetime | None = None
+
+
+def life(pod: Pod, now: datetime | None = None, told: Told = Told()) -> Life:  # noqa: B008 - fixed
     """Read the life of a pod.
 
     Args:
         pod: The pod.
         now: The present of the API server; None if unknown (a dump).
-        ended: When its events say that it was ended; counts where nothing in it says so.
+        told: When its events say that it first started and was ended.
 
     Raises:
         Rejected: ``bad_date`` or ``clock``: its times cannot be true. ``no_node``: it has run, but
@@ -63,7 +71,7 @@ def life(pod: Pod, now: datetime | None = None, ended: datetime | None = None) -
         raise Rejected("no_node", f"it is {pod.status.phase or 'in no phase'}, but on no node")
     times = _Times(pod, now)
     over = _is_over(pod)
-    finished = (times.finished() or times.no_later_run(ended)) if over else None
+    finished = (times.finished() or times.no_later_run(told.ended)) if over else None
     if not pod.spec.node_name:
         return Life(None, finished, _queue(pod, times, finished, over))
     bound = times.bound()
@@ -72,9 +80,11 @@ def life(pod: Pod, now: datetime | None = None, ended: datetime | None = None) -
     if finished is not None:
         finished = _not_before(bound, finished, "finished before it was bound")
     end = finished or OPEN
+    known = times.runs(end)
+    if over and not known and told.started:
+        known = [(told.started, end)]  # its containers are no longer known
     runs = [
-        (_not_before(bound, start, "started before it was bound"), stop)
-        for start, stop in times.runs(end)
+        (_not_before(bound, start, "started before it was bound"), stop) for start, stop in known
     ]
     return Life(bound, finished, tuple(_spans(pod, bound, end, runs)))
 

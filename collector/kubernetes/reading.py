@@ -81,7 +81,7 @@ class Reading:
         for pod in seen.of(PODS, Pod):
             listed.add(pod.metadata.uid)
             try:
-                lived = life(pod, seen.taken_at, events.ended(pod.metadata.uid))
+                lived = life(pod, seen.taken_at, events.told(pod.metadata.uid))
                 request = pod_request(pod)
             except Rejected as rejected:
                 self._reject(PODS, pod, rejected)

@@ -54,6 +54,15 @@ def test_an_event_ends_a_pod_that_does_not_say_when_it_did(tmp_path: Path) -> No
     assert not facts.gaps
 
 
+def test_events_tell_when_a_pod_ran_whose_containers_are_no_longer_known(tmp_path: Path) -> None:
+    told = [event("uid-a", "Started", "08:10"), event("uid-a", "Killing", "10:00")]
+    facts = facts_of(tmp_path, lost(), *told)
+    assert lives(facts, "a") == [
+        ("08:00", "08:10", "held", "ContainerCreating"),
+        ("08:10", "10:00", "running", None),
+    ]
+
+
 def test_without_an_event_the_end_is_unknown(tmp_path: Path) -> None:
     others = [
         event("uid-a", "Pulled", "10:00"),
