@@ -105,8 +105,9 @@ def rescaled(quotes: pl.DataFrame, hours: pl.DataFrame, parts: pl.DataFrame) -> 
     for cluster, kind, _, bill_units, book_units in rows.iter_rows():
         if abs(book_units - bill_units) * _SEEN > bill_units:
             above = book_units / bill_units - 1
+            side = "above" if above > 0 else "below"
             yield (
                 f"{cluster}: unit prices of {kind or 'nodes of unknown type'} add to "
-                f"{abs(above):.2%} {'above' if above > 0 else 'below'} the bill of the node: "
-                f"scaled by {bill_units / book_units:.5f}"
+                f"{abs(above) * 100:.2f} % {side} the bill of the node: scaled by "
+                f"{bill_units / book_units:.5f}"
             )

@@ -61,12 +61,18 @@ def estimate(hours: pl.DataFrame, quotes: pl.DataFrame) -> Estimates:
 
 def _numbered(mine: pl.DataFrame) -> pl.DataFrame:
     """Number the stretches of one price in each hour: ``step``, from 0."""
+    ordered = mine.sort("nh", "start")
     changes = pl.any_horizontal(
-        pl.col(name).ne_missing(pl.col(name).shift(1).over("nh")) for name in _SAME
+        pl.col(name).ne_missing(pl.col(name).shift(1)) for name in (*_SAME, "nh")
     )
-    first = pl.int_range(pl.len()).over("nh") == 0
-    step = (changes & ~first).cast(pl.Int64).cum_sum().over("nh")
-    return mine.sort("nh", "start").with_columns(step.alias("step"))
+    # Sums without windows, which are slow: of all changes so far, less those at the hour's first.
+    ordered = ordered.with_columns(changes.cast(pl.Int64).cum_sum().alias("step"))
+    firsts = ordered.group_by("nh").agg(pl.col("step").min().alias("first"))
+    return (
+        ordered.join(firsts, on="nh", maintain_order="left")
+        .with_columns(pl.col("step") - pl.col("first"))
+        .drop("first")
+    )
 
 
 def _steps(mine: pl.DataFrame) -> pl.DataFrame:
