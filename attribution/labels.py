@@ -51,7 +51,8 @@ def then(told: str, shown: str, ever: str) -> str:
     if shown == told:
         return told
     api, sample = _read(told), _by_form(_read(shown))
-    known = {form for text in ever.split("\n") for form in _by_form(_read(text))}
+    texts = ever.split("\n")
+    known = {form for text in texts for form in (sample if text == shown else _forms(text))}
     keys_of: dict[str, list[str]] = {}
     for key in api:
         keys_of.setdefault(
@@ -79,8 +80,13 @@ def _by_form(sample: Labels) -> dict[str, list[str]]:
     """The values of each form, sorted; several where keys collide."""
     found: dict[str, list[str]] = {}
     for name in sorted(sample, key=lambda name: sample[name]):
-        found.setdefault(_CONFLICT.sub("", name), []).append(sample[name])
+        form = _CONFLICT.sub("", name) if "_conflict" in name else name
+        found.setdefault(form, []).append(sample[name])
     return found
+
+
+def _forms(text: str) -> dict[str, list[str]]:
+    return _by_form(_read(text))
 
 
 @lru_cache(maxsize=4096)

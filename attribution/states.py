@@ -54,42 +54,86 @@ def pod_states(sampled: pl.DataFrame, told: pl.DataFrame) -> pl.DataFrame:
 def _steps(rows: pl.DataFrame, names: tuple[str, ...]) -> pl.DataFrame:
     """The rows at which a state begins, each up to the next one; the first holds ever before."""
     rows = rows.select(*POD, "start", *names).sort(*POD, "start")
-    same = pl.struct(*names)
-    changes = rows.filter((same != same.shift(1)).over(POD).fill_null(True))
-    first = pl.col("start") == pl.col("start").min().over(POD)
+    first, moved = _differs(POD), _differs(names)
+    changes = rows.with_columns(first.alias("first")).filter(pl.col("first") | moved)
+    ends = pl.col("first").shift(-1, fill_value=True)
     return changes.with_columns(
-        pl.when(first).then(0).otherwise("start").alias("start"),
-        pl.col("start").shift(-1).over(POD).fill_null(_FOREVER).alias("end"),
-    )
+        pl.when("first").then(0).otherwise("start").alias("start"),
+        pl.when(ends).then(_FOREVER).otherwise(pl.col("start").shift(-1)).alias("end"),
+    ).drop("first")
+
+
+def _differs(names: tuple[str, ...]) -> pl.Expr:
+    """Whether any column differs from the row before; true of the first row."""
+    moved = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift(1)) for name in names)
+    return moved | (pl.int_range(pl.len()) == 0)
 
 
 def _joined(api: pl.DataFrame, sampled: pl.DataFrame) -> pl.DataFrame:
     """The states of pods that both know, cut where either changes."""
     shown = _steps(sampled, _SHOWN)
-    cards = pl.struct(CARDS)
-    seen = shown.group_by(POD).agg(
-        pl.col("labels").drop_nulls().unique().sort().str.join("\n").alias("ever"),
-        *(pl.col(name).drop_nulls().first().alias(f"{name}_first") for name in REQUESTS),
-        *(
-            pl.col(name).sort_by("start").drop_nulls().last().alias(f"{name}_last")
-            for name in AMOUNTS
-        ),
-        *((pl.col(name).drop_nulls().n_unique() > 1).alias(f"{name}_moves") for name in AMOUNTS),
-        (cards.filter(pl.col("gpus").is_not_null()).n_unique() > 1).alias("cards_move"),
-    )
-    constant = api.group_by(POD).agg(
-        *(
-            (pl.col(name).n_unique() == 1).alias(f"{name}_constant")
-            for name in ("labels", *AMOUNTS)
-        ),
-        (cards.n_unique() == 1).alias("cards_constant"),
-    )
+    seen, constant = _seen(shown), _constant(api)
     shown = shown.rename({name: f"{name}_shown" for name in _SHOWN})
     rows = intersect(api, shown, POD).join(seen, on=list(POD)).join(constant, on=list(POD))
     return _with_labels(rows).with_columns(
         *(_amount(name).alias(name) for name in AMOUNTS),
         *(_card(name).alias(name) for name in CARDS),
     )
+
+
+def _single() -> pl.Expr:
+    """Whether a step is its pod's only one, as nearly all are: those need no grouping."""
+    return (pl.col("start") == 0) & (pl.col("end") == _FOREVER)
+
+
+def _seen(shown: pl.DataFrame) -> pl.DataFrame:
+    """What samples showed of each pod at any time: all labels, and how its requests moved."""
+    cards, no = pl.struct(CARDS), pl.lit(value=False)
+    once = shown.filter(_single()).select(
+        *POD,
+        pl.col("labels").fill_null("").alias("ever"),
+        *(pl.col(name).alias(f"{name}_first") for name in REQUESTS),
+        *(pl.col(name).alias(f"{name}_last") for name in AMOUNTS),
+        *(no.alias(f"{name}_moves") for name in AMOUNTS),
+        no.alias("cards_move"),
+    )
+    often = (
+        shown.filter(~_single())
+        .group_by(POD)
+        .agg(
+            pl.col("labels").drop_nulls().unique().sort().str.join("\n").alias("ever"),
+            *(pl.col(name).drop_nulls().first().alias(f"{name}_first") for name in REQUESTS),
+            *(
+                pl.col(name).sort_by("start").drop_nulls().last().alias(f"{name}_last")
+                for name in AMOUNTS
+            ),
+            *(
+                (pl.col(name).drop_nulls().n_unique() > 1).alias(f"{name}_moves")
+                for name in AMOUNTS
+            ),
+            (cards.filter(pl.col("gpus").is_not_null()).n_unique() > 1).alias("cards_move"),
+        )
+    )
+    return pl.concat([once, often])
+
+
+def _constant(api: pl.DataFrame) -> pl.DataFrame:
+    """Which attributes of each pod the API tells alike all day long."""
+    cards, yes = pl.struct(CARDS), pl.lit(value=True)
+    names = [f"{name}_constant" for name in ("labels", *AMOUNTS, "cards")]
+    once = api.filter(_single()).select(*POD, *(yes.alias(name) for name in names))
+    often = (
+        api.filter(~_single())
+        .group_by(POD)
+        .agg(
+            *(
+                (pl.col(name).n_unique() == 1).alias(f"{name}_constant")
+                for name in ("labels", *AMOUNTS)
+            ),
+            (cards.n_unique() == 1).alias("cards_constant"),
+        )
+    )
+    return pl.concat([once, often])
 
 
 def _amount(name: str) -> pl.Expr:
