@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from collector.cards import Cards, Label, of_other_makers
-from collector.layouts import Layout, layout
+from collector.cards import of_other_makers
+from collector.layouts import Layout
 from ledger.facts import Gap
 
 _NAMED = 3  # how many of a kind a message names
@@ -40,19 +40,4 @@ def of_layouts(nodes: Sequence[tuple[str, Layout]]) -> Iterator[Gap]:
         "several_card_resources",
         "nodes have cards of several makers; only the first is counted",
         sorted({name for name, found in nodes if of_other_makers(found.found)}),
-    )
-
-
-def of_cards(nodes: Sequence[tuple[str, Cards, Label]]) -> Iterator[Gap]:
-    """The same for nodes of which only one resource is known.
-
-    Args:
-        nodes: Name, card resource and labels; a name may stand more than once.
-    """
-    yield from of_layouts(
-        [
-            (name, layout({found.resource: int(found.units or 0)}, label))
-            for name, found, label in nodes
-            if found.resource
-        ]
     )

@@ -288,9 +288,3 @@ def _number(text: str | None, most: int) -> int | None:
     if not text or not re.fullmatch(r"[0-9]{1,7}", text):
         return None
     return int(text) if 0 < int(text) <= most else None
-
-
-def physical(found: Cards, label: Label, *, sized: bool = True) -> int | None:
-    """Physical cards of a node of which only one resource is known; ``layout`` knows more."""
-    capacity = {found.resource: int(found.units or 0)} if found.resource else {}
-    return layout(capacity, label, sized=sized).cards

@@ -13,11 +13,17 @@ from datetime import datetime
 from typing import NamedTuple
 
 from collector.kubernetes.objects import Condition, ContainerState, ContainerStatus, Pod
+from collector.kubernetes.reasons import (
+    BACK_OFF,
+    after_end,
+    apps,
+    before_start,
+    is_waiting,
+    not_started,
+)
 from collector.kubernetes.rejects import Rejected
 from collector.kubernetes.times import OPEN, SKEW, moment
 
-_STARTING = ("ContainerCreating", "PodInitializing")
-_BACK_OFF = "CrashLoopBackOff"
 _MIRROR = "kubernetes.io/config.mirror"
 
 
@@ -125,14 +131,14 @@ class _Times:
 
     def finished(self) -> datetime | None:
         """The last moment at which any container ended, or the last word on a pod without."""
-        statuses = (*_apps(self._pod), *(self._pod.status.init_container_statuses or ()))
+        statuses = (*apps(self._pod), *(self._pod.status.init_container_statuses or ()))
         ends = [
             self._read(status.state.terminated.finished_at)
             for status in statuses
             if status.state and status.state.terminated
         ]
         known = [end for end in ends if end]
-        if known and all(_ended(status) for status in _apps(self._pod)):
+        if known and all(_ended(status) for status in apps(self._pod)):
             return max(known)
         # Evicted, or lost with its node: the kubelet's last change of a condition has to do.
         changes = [
@@ -148,7 +154,7 @@ class _Times:
 
     def runs(self, end: datetime) -> list[tuple[datetime, datetime]]:
         """Intervals in which a container ran, as far as the API still knows them; sorted."""
-        return sorted(run for status in _apps(self._pod) for run in self._runs_of(status, end))
+        return sorted(run for status in apps(self._pod) for run in self._runs_of(status, end))
 
     def _runs_of(
         self, status: ContainerStatus, end: datetime
@@ -159,7 +165,7 @@ class _Times:
             if state
             for run in self._run(state, end)
         ]
-        if status.restart_count > 1 and known and not _waiting(status):
+        if status.restart_count > 1 and known and not is_waiting(status):
             # The API keeps one earlier run. A container that has come through its restarts is
             # taken to have run since the pod was initialised.
             first = self.condition("Initialized")
@@ -192,11 +198,11 @@ def _spans(
     at, started = bound, False
     for start, stop in _merged(runs):
         if start > at:
-            yield Span(at, start, False, _BACK_OFF if started else _before_start(pod))
+            yield Span(at, start, False, BACK_OFF if started else before_start(pod))
         yield Span(start, stop, True)
         at, started = stop, True
     if at < end:
-        yield Span(at, end, False, _after_end(pod) if started else _not_started(pod))
+        yield Span(at, end, False, after_end(pod) if started else not_started(pod))
 
 
 def _merged(runs: Iterable[tuple[datetime, datetime]]) -> list[tuple[datetime, datetime]]:
@@ -209,82 +215,24 @@ def _merged(runs: Iterable[tuple[datetime, datetime]]) -> list[tuple[datetime, d
     return merged
 
 
-def _before_start(pod: Pod) -> str:
-    """Why a pod was held that has started since; the kubelet's own words for that time."""
-    if any(status.restart_count > 1 and _waiting(status) for status in _apps(pod)):
-        return _BACK_OFF
-    return "PodInitializing" if pod.spec.init_containers else "ContainerCreating"
-
-
-def _not_started(pod: Pod) -> str:
-    return (
-        _waiting_reason(pod)
-        or pod.status.reason
-        or _ending(pod)
-        or _terminated_reason(pod)
-        or _before_start(pod)
-    )
-
-
-def _after_end(pod: Pod) -> str:
-    return _ending(pod) or _waiting_reason(pod) or _terminated_reason(pod) or "Terminated"
-
-
-def _ending(pod: Pod) -> str | None:
-    return "Terminating" if pod.metadata.deletion_timestamp else None
-
-
-def _waiting_reason(pod: Pod) -> str | None:
-    """Why containers wait; the reason that says more than "starting" wins."""
-    statuses = (*(pod.status.init_container_statuses or ()), *_apps(pod))
-    reasons = [
-        status.state.waiting.reason
-        for status in statuses
-        if status.state and status.state.waiting and status.state.waiting.reason
-    ]
-    return next(
-        (reason for reason in reasons if reason not in _STARTING), reasons[-1] if reasons else None
-    )
-
-
-def _terminated_reason(pod: Pod) -> str | None:
-    statuses = (*_apps(pod), *(pod.status.init_container_statuses or ()))
-    return next(
-        (
-            status.state.terminated.reason
-            for status in statuses
-            if status.state and status.state.terminated and status.state.terminated.reason
-        ),
-        None,
-    )
-
-
 def _is_over(pod: Pod) -> bool:
     """Terminal, or being deleted with every container already gone."""
     if pod.status.phase in ("Succeeded", "Failed"):
         return True
-    apps = _apps(pod)
-    return bool(pod.metadata.deletion_timestamp and apps and all(map(_ended, apps)))
+    known = apps(pod)
+    return bool(pod.metadata.deletion_timestamp and known and all(map(_ended, known)))
 
 
 def _has_run(pod: Pod) -> bool:
     """Whether a pod was more than queued; one that failed may have failed in the queue."""
     if pod.status.phase == "Failed":
         scheduled = _condition(pod, "PodScheduled")
-        return bool(_apps(pod) or (scheduled and scheduled.status == "True"))
+        return bool(apps(pod) or (scheduled and scheduled.status == "True"))
     return pod.status.phase != "Pending"
 
 
 def _ended(status: ContainerStatus) -> bool:
     return bool(status.state and status.state.terminated)
-
-
-def _waiting(status: ContainerStatus) -> bool:
-    return bool(status.state and status.state.waiting)
-
-
-def _apps(pod: Pod) -> list[ContainerStatus]:
-    return pod.status.container_statuses or []
 
 
 def _condition(pod: Pod, kind: str) -> Condition | None:
