@@ -133,6 +133,11 @@ class ListedPrice(PriceBlock):
         unknown = self.price is None and "price" in self.model_fields_set and not other
         if (self.price is not None) + other + unknown != 1:
             raise ValueError("name exactly one of price (null = not known), upfront, or free: true")
+        if "resource" not in self.model_fields_set and not (self.instance_type or self.upfront):
+            raise ValueError(
+                "say what it is the price of: resource: node, gpu, vcpu, gib or storage_gib "
+                "(node needs no saying beside an instance_type)"
+            )
         if self.upfront and self.resource != "node":
             raise ValueError("upfront is the fee of a block of nodes: resource must be node")
         if self.since and self.until and self.since >= self.until:

@@ -14,6 +14,7 @@ from ledger.schema import PRICES
 from ledger.settings import Prices, Settings
 from ledger.window import Window
 
+NODE: dict[str, object] = {"resource": "node"}
 TWO_DAYS = Window.of_days(date(2026, 5, 1), date(2026, 5, 2))
 
 
@@ -95,7 +96,9 @@ def test_an_entry_keeps_its_keys_and_time() -> None:
 
 
 def test_the_month_of_price_lists_has_730_hours() -> None:
-    frame = listed({"price": 1, "per": "month"}, gpu={"H100": 20}, per="month", storage_gib="0.1")
+    frame = listed(
+        NODE | {"price": 1, "per": "month"}, gpu={"H100": 20}, per="month", storage_gib="0.1"
+    )
     prices = dict(
         frame.filter(day=TWO_DAYS.start.date()).select("resource", "price_per_hour").rows()
     )
@@ -126,14 +129,14 @@ def test_the_month_of_price_lists_has_730_hours() -> None:
     ],
 )
 def test_discounts_compound(discounts: object, price: str) -> None:
-    frame = listed({"price": 100, "discounts": discounts})
+    frame = listed({"resource": "node", "price": 100, "discounts": discounts})
     assert set(frame["price_per_hour"]) == {Decimal(price)}
 
 
 @pytest.mark.parametrize("discount", [10, "10", 1, "100%", "110 %", -0.1, True, "ten", "nan"])
 def test_a_discount_that_can_be_read_in_two_ways_is_refused(discount: object) -> None:
     with pytest.raises(ValidationError, match="a discount is '10%' in quotes, or a fraction"):
-        listed({"price": 100, "discounts": [discount]})
+        listed({"resource": "node", "price": 100, "discounts": [discount]})
 
 
 def test_a_fee_in_advance_is_spread_over_its_node_hours() -> None:
@@ -146,7 +149,7 @@ def test_a_fee_in_advance_is_spread_over_its_node_hours() -> None:
 
 
 def test_an_unknown_price_and_a_free_node_are_told_apart() -> None:
-    frame = listed({"price": None}, {"free": True})
+    frame = listed(NODE | {"price": None}, NODE | {"free": True})
     assert set(frame.select("price_per_hour", "kind").rows()) == {
         (None, "settings"),
         (Decimal(0), "free"),
@@ -157,12 +160,14 @@ def test_an_unknown_price_and_a_free_node_are_told_apart() -> None:
     "entry",
     [
         {},
-        {"price": 1, "free": True},
-        {"price": 1, "upfront": {"fee": 1, "hours": 1}},
+        {"price": 1},
+        {"price": 1, "gpu_model": "H100"},
+        NODE | {"price": 1, "free": True},
+        NODE | {"price": 1, "upfront": {"fee": 1, "hours": 1}},
         {"resource": "gpu", "upfront": {"fee": 1, "hours": 1}},
-        {"price": 1, "from": "2026-05-02", "until": "2026-05-01"},
-        {"price": -1},
-        {"price": 1, "instance": "p5"},
+        NODE | {"price": 1, "from": "2026-05-02", "until": "2026-05-01"},
+        NODE | {"price": -1},
+        NODE | {"price": 1, "instance": "p5"},
     ],
 )
 def test_an_entry_that_says_nothing_or_two_things_is_refused(entry: dict[str, object]) -> None:
@@ -171,10 +176,13 @@ def test_an_entry_that_says_nothing_or_two_things_is_refused(entry: dict[str, ob
 
 
 def test_settings_with_a_list_survive_being_written_out() -> None:
-    settings = Settings.model_validate(
-        {"prices": {"list": [{"price": 1, "from": "2026-05-01"}, {"free": True},
-                             {"upfront": {"fee": 2, "hours": 3}}, {"price": None}]}}
-    )  # fmt: skip
+    entries = [
+        {"instance_type": "x", "price": 1, "from": "2026-05-01"},
+        {"resource": "gpu", "free": True},
+        {"upfront": {"fee": 2, "hours": 3}},
+        NODE | {"price": None},
+    ]
+    settings = Settings.model_validate({"prices": {"list": entries}})
     assert Settings.model_validate(settings.model_dump(mode="json")) == settings
 
 
