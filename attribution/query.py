@@ -1,23 +1,54 @@
-"""Asking the books: costs of a window by keys, with filters that hide rows and never change one."""
+"""Asking the books: costs of a window by keys, with filters that hide rows and never change one.
+
+In this order (``docs/allocation.md``, Sharing): idle per pool, weights of what is shared, filters,
+idle to its holders, shared cost and overhead to the other keys. Each moves money between rows, to
+the last digit, and none changes the total.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
 import polars as pl
 
-from attribution.query_filter import key_value, shown
-from attribution.query_idle import share_idle
-from attribution.query_rows import read_rows, whole_key
-from attribution.question import COST_OF, KEYS, Cost, Query
+from attribution import query_share
+from attribution.identity import SPECIAL
+from attribution.query_figures import grouped
+from attribution.query_idle import keep_idle_apart, share_idle
+from attribution.query_place import Placed, place
+from attribution.query_rows import read_rows
+from attribution.question import COST_OF, KEYS, Cost, Match, Query, Share, Sharing, matches
+from ledger.errors import UsageError
 from ledger.money import from_units
 from ledger.store import Ledger
 
-__all__ = ["COST_OF", "KEYS", "Cost", "Query", "QueryResult", "query"]
+__all__ = [
+    "COST_OF",
+    "KEYS",
+    "Cost",
+    "Match",
+    "Query",
+    "QueryResult",
+    "Share",
+    "Shared",
+    "Sharing",
+    "matches",
+    "query",
+]
 
+OTHER = "other"
 _NOTHING = Decimal("0.000000000000")
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What a policy has moved: its cost (None if it found nothing), and over how many keys."""
+
+    policy: Share
+    amount: Decimal | None
+    keys: int
 
 
 @dataclass(frozen=True)
@@ -30,14 +61,18 @@ class QueryResult:
         rows: In order of cost, largest first: the keys, ``cost`` (None if no share of it is
             known), ``active_cost`` (of the shares whose activity is known; None if these are less
             than 99 % of the row's effective cost), ``active_cost_known_share`` (that part exactly),
-            ``gpu_hours``, ``basis`` (billed, estimated, declared or mixed), ``unknown`` (shares
-            whose cost is unknown), ``confidence`` (low if at least 1 % of the row's cost is: seen
-            by one source, or a life shorter than the distance of two samples). Parts weigh by
-            absolute cost, so that credits do not cancel.
+            ``gpu_hours`` (what the row itself held), ``efficiency`` (of what it asked for),
+            ``basis`` (billed, estimated, declared or mixed), ``unknown`` (shares whose cost is
+            unknown), ``confidence`` (low if at least 1 % of the row's cost is: seen by one source,
+            or a life shorter than the distance of two samples). Parts weigh by absolute cost, so
+            that credits do not cancel.
         total: Sum of what is known of the rows shown; None if nothing of them is known.
-        window_total: The same of all rows of the window.
+        window_total: The same of all rows of the window, overhead included.
         billed: Sum of the invoice lines of the window; None if there is none.
         unknown: Shares of the rows shown whose cost is not known.
+        shared: What each policy has moved.
+        overhead: What was added to the window.
+        folded: How many keys stand in the row ``other``.
     """
 
     query: Query
@@ -47,6 +82,9 @@ class QueryResult:
     window_total: Decimal | None
     billed: Decimal | None
     unknown: int = 0
+    shared: tuple[Shared, ...] = ()
+    overhead: Decimal = _NOTHING
+    folded: int = 0
 
     @property
     def hidden(self) -> Decimal | None:
@@ -54,23 +92,53 @@ class QueryResult:
         return None if self.window_total is None else self.window_total - (self.total or 0)
 
 
+@dataclass(frozen=True)
+class Answer:
+    """An answer before its rows are grouped.
+
+    Args:
+        result: Everything but the rows.
+        shown: The rows that are shown, by the grouping keys.
+    """
+
+    result: QueryResult
+    shown: pl.DataFrame
+
+    def finished(self, rows: pl.DataFrame, folded: int = 0) -> QueryResult:
+        """The answer with its rows."""
+        return replace(self.result, rows=rows.to_dicts(), folded=folded)
+
+
 def query(ledger: Ledger, request: Query) -> list[QueryResult]:
     """Answer a question, with one result per currency (sorted); an empty window gives one.
 
     Raises:
-        UsageError: A key is empty or unknown.
+        UsageError: A key is empty or unknown, or an overhead has several currencies to choose from.
     """
+    found = []
+    for answer in answers(ledger, request):
+        by = request.by
+        rows, folded = fold(answer.shown, grouped(answer.shown, by), request) if by else (None, 0)
+        found.append(answer.finished(pl.DataFrame() if rows is None else rows, folded))
+    return found
+
+
+def answers(ledger: Ledger, request: Query) -> list[Answer]:
+    """``query`` before rows are grouped and folded."""
     request.check()
     rows = read_rows(ledger, request)
     # A currency beside others that are there costs nothing; of an empty window nothing is known.
     none = None if rows.is_empty() else _NOTHING
     if request.currency:
         rows = rows.filter(pl.col("BillingCurrency") == request.currency)
-    if request.idle == "share":
-        rows = share_idle(rows, whole_key(fine=request.fine))
     currencies = rows["BillingCurrency"].unique().sort().to_list() or [request.currency]
+    if request.sharing.overhead and len(currencies) > 1:
+        raise UsageError(
+            f"an overhead is in one currency, and the window holds {', '.join(currencies)}",
+            "name one: --currency",
+        )
     return [
-        _result(
+        _answer(
             request,
             currency,
             rows.filter(pl.col("BillingCurrency") == pl.lit(currency, pl.String)),
@@ -80,72 +148,96 @@ def query(ledger: Ledger, request: Query) -> list[QueryResult]:
     ]
 
 
-def _result(
+def _answer(
     request: Query, currency: str | None, rows: pl.DataFrame, none: Decimal | None
-) -> QueryResult:
-    cost = COST_OF[request.cost]
-    visible = rows.filter(shown(request))
-    whole = _sum(rows, cost, none=none)
-    return QueryResult(
+) -> Answer:
+    placed, shared = _shared(place(rows, request), request)
+    overhead = Decimal(query_share.overhead_total(request)).scaleb(-12)
+    if overhead and none is None:
+        none = _NOTHING
+    named = placed.rows.filter("shown").join(placed.keys, on="gid")
+    whole = _sum(placed.rows, "cost", "known", none)
+    result = QueryResult(
         query=request,
         currency=currency,
-        rows=_grouped(request, visible),
-        total=_sum(visible, cost, none=None if whole is None else _NOTHING),
+        rows=[],
+        total=_sum(named, "cost", "known", None if whole is None else _NOTHING),
         window_total=whole,
-        billed=_sum(rows, "BilledCost", "billed", none=none),
-        unknown=int(visible["unknown"].sum()),
+        billed=_sum(rows, "billed", "billed_known", none),
+        unknown=int(named["unknown"].sum()),
+        shared=shared,
+        overhead=overhead,
+    )
+    return Answer(result, named)
+
+
+def _shared(placed: Placed, request: Query) -> tuple[Placed, tuple[Shared, ...]]:
+    """Move what is shared."""
+    sharing = request.sharing
+    parts = placed.keys.select("gid", "part")
+    rows = placed.rows.join(parts, on="gid", how="left")
+    found = query_share.receivers(placed)
+    takers = query_share.claims(found, request, rows)
+    rows = query_share.leave(rows, takers)
+    if sharing.idle:
+        rows = share_idle(rows)
+    elif request.hides_holders:
+        rows = keep_idle_apart(rows, query_share.reach(takers, found))
+    rows = rows.drop("part", strict=False).join(parts, on="gid", how="left")
+    amounts = query_share.moved_amounts(rows, takers)
+    moved = Placed(query_share.share(rows, takers, found), placed.keys)
+    told = tuple(
+        Shared(policy, *amounts.get(number, (None, 0)))
+        for number, policy in enumerate(sharing.policies)
+    )
+    return query_share.add_overhead(moved, found, request), told
+
+
+def fold(shown: pl.DataFrame, rows: pl.DataFrame, request: Query) -> tuple[pl.DataFrame, int]:
+    """The first rows of an answer and the others as one; special rows always stand.
+
+    Args:
+        shown: ``Answer.shown``.
+        rows: The same, grouped, in order.
+        request: The question.
+    """
+    kept = first(rows, request)
+    folded = rows.height - kept.height
+    if not folded:
+        return rows, 0
+    return grouped(relabelled(shown, kept, request.by), request.by), folded
+
+
+def first(rows: pl.DataFrame, request: Query) -> pl.DataFrame:
+    """The rows of an answer that are shown by themselves."""
+    if request.top is None:
+        return rows
+    special = pl.all_horizontal(_special(key) for key in request.by)
+    rank = (~special).cum_sum()
+    return rows.filter(special | (rank <= request.top))
+
+
+def _special(key: str) -> pl.Expr:
+    value = pl.col(key)
+    return value.is_in(SPECIAL) | value.str.contains("/__idle__$")
+
+
+def relabelled(shown: pl.DataFrame, kept: pl.DataFrame, by: tuple[str, ...]) -> pl.DataFrame:
+    """Rows with all keys but the kept ones called ``other``."""
+    marked = shown.join(
+        kept.select(*by, pl.lit(1).alias("kept")), on=by, how="left", nulls_equal=True
+    )
+    return marked.with_columns(
+        pl.when(pl.col("kept").is_null()).then(pl.lit(OTHER)).otherwise(pl.col(key)).alias(key)
+        for key in by
     )
 
 
-def _sum(
-    rows: pl.DataFrame, name: str, known: str = "known", *, none: Decimal | None
-) -> Decimal | None:
-    """The sum of a cost; None if ``known``, its number of known shares, is 0 in every row.
-
-    Args:
-        rows: ``read_rows``.
-        name: The cost.
-        known: The column that counts its known shares.
-        none: The sum of no rows at all.
-    """
+def _sum(rows: pl.DataFrame, name: str, known: str, none: Decimal | None) -> Decimal | None:
+    """The sum of an amount; None if its number of known shares is 0 in every row."""
     if rows.is_empty():
         return none
     if not rows[known].sum():
         return None
     total = rows.select(from_units(pl.col(name).sum().cast(pl.Int128))).item()
     return Decimal(total).quantize(_NOTHING)
-
-
-def _little(part: pl.Expr, whole: str, *, below: bool = False) -> pl.Expr:
-    """Whether a part is at most (``below``: less than) 1 % of a whole that is not 0; exact."""
-    parts, every = part.sum() * 100, pl.col(whole).sum()
-    return (every > 0) & (parts < every if below else parts <= every)
-
-
-def _grouped(request: Query, rows: pl.DataFrame) -> list[dict[str, Any]]:
-    cost, by = COST_OF[request.cost], list(request.by)
-    if not by:
-        return []
-    bright = (pl.col("dark").sum() == 0) | _little(pl.col("dark_size"), "effective_size") & (
-        pl.col("dark_unknown").sum() == 0
-    )
-    effective, dark = (
-        pl.col(name).sum().cast(pl.Float64) for name in ("effective_size", "dark_size")
-    )
-    low = pl.col("confidence") == "low"
-    sure = ~low.any() | _little(pl.col("size").filter(low), "size", below=True)
-    single = pl.when(pl.col("x_Basis").n_unique() == 1).then(pl.col("x_Basis").first())
-    figures = {
-        "cost": from_units(pl.when(pl.col("known").sum() > 0).then(pl.col(cost).sum())),
-        "active_cost": from_units(pl.when(bright).then(pl.col("ActiveCost").sum())),
-        "active_cost_known_share": pl.when(effective != 0).then(1 - dark / effective),
-        "gpu_hours": pl.col("gpu_seconds").sum().cast(pl.Float64) / 3600,
-        "basis": single.otherwise(pl.lit("mixed")),
-        "unknown": pl.col("unknown").sum(),
-        "confidence": pl.when(sure).then(pl.lit("high")).otherwise(pl.lit("low")),
-    }
-    wanted = [figure.alias(name) for name, figure in figures.items() if name not in by]
-    keyed = rows.with_columns(key_value(key) for key in by)
-    groups = keyed.group_by(by).agg(wanted)
-    ordered = groups.sort("cost", *by, descending=[True, *(False for _ in by)], nulls_last=True)
-    return ordered.select(*by, *(name for name in figures if name not in by)).to_dicts()

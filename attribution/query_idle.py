@@ -1,57 +1,102 @@
-"""Sharing what was idle among those who held the rest of it."""
+"""Idle: given to those who hold the rest of its pool, or apart.
+
+A pool is the idle of a resource on a node (or in a cluster) on a day. A workload's part of it goes
+by its cost of the same resource there; a pool that nobody holds keeps its idle.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import polars as pl
 
-from attribution.question import COST_OF
+from attribution.query_rows import MONEY
+from attribution.query_share import WHOLE
+from attribution.query_split import emptied, sources, spread, together, weights
 from ledger.money import split
-from ledger.schema import IDLE
 
-_POOL = ("BillingCurrency", "day", "cluster", "node", "resource")
+_PART = tuple(name for name in MONEY if name != "billed")
 
 
-def share_idle(rows: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
-    """Give the idle of each node, day and resource to its holders by effective cost.
+def share_idle(rows: pl.DataFrame) -> pl.DataFrame:
+    """Give the idle of each pool to its holders; what cannot be given stays.
 
-    A pool that nobody holds keeps its idle. Its total and every other pool stay as they are. Costs
-    weigh in steps of 1e-9, which leaves room for a day of a node in any currency.
+    A workload that is shared itself gets its part like any other: it travels with it.
 
     Args:
-        rows: ``query_rows.read_rows`` of a question that shares idle.
-        key: Columns that tell the rows apart, the same for every question: equal remainders go by
-            their order.
+        rows: ``query_place.Placed.rows`` with ``pool``.
     """
-    money = [name for name in rows.columns if name in COST_OF.values()]
-    free = rows.filter(pl.col("target") == IDLE).group_by(_POOL).agg(pl.col(money).sum())
-    free = free.with_row_index("pool")
-    rows = rows.with_row_index("row").join(
-        free.select("pool", *_POOL),
-        on=list(_POOL),
-        how="left",
-        nulls_equal=True,
-        maintain_order="left",
+    held = _held(rows)
+    claims = (
+        held.group_by("pool", "gid")
+        .agg(pl.col("effective").sum())
+        .with_columns(weights(pl.col("effective"), "pool").alias("weight"))
+        .filter(pl.col("weight") > 0)
     )
-    holds = (pl.col("target") == "workload") & (pl.col("EffectiveCost") > 0)
-    holders = rows.filter(holds & pl.col("pool").is_not_null()).sort(key, nulls_last=True)
-    given = split(
-        holders.with_row_index("rank")
-        .select("row", "rank", "pool", (pl.col("EffectiveCost") // 1000).alias("weight"))
-        .join(free.select("pool", *money), on="pool")
-        .lazy(),
-        group=["pool"],
-        amounts=money,
-        weight="weight",
-        order=["rank"],
+    alike = rows["shown"].all() and rows["policy"].null_count() == rows.height
+    spreads = (pl.col("idle") & pl.col("pool").is_in(claims["pool"].unique().implode())).fill_null(
+        value=False
+    )
+    given = rows.filter(spreads)
+    return together(
+        rows.filter(~spreads),
+        spread(sources(given, ["pool"]), claims, "pool", None if alike else _finer(held)),
+        emptied(given),
+    )
+
+
+def keep_idle_apart(rows: pl.DataFrame, reach: pl.DataFrame) -> pl.DataFrame:
+    """Show of the idle that conditions do not decide about the part of its pool's shown holders.
+
+    Args:
+        rows: ``query_place.Placed.rows`` with ``pool`` and ``part``.
+        reach: ``query_share.reach``: which part of what is shared reaches rows that are shown.
+
+    Returns:
+        The rows; such an idle row is cut in two, one shown and one hidden.
+    """
+    open_ = rows.filter(pl.col("deferred") & pl.col("pool").is_not_null())
+    if open_.is_empty():
+        return rows
+    weight = weights(pl.col("effective"), "pool").alias("weight")
+    sums = _held(rows).with_columns(weight)
+    sums = sums.group_by("pool", "shown", "policy").agg(pl.col("weight").sum())
+    pools = open_.select("pool", "part").unique(maintain_order=True)
+    seen = pl.when("shown").then(WHOLE).otherwise(0)
+    holders = (
+        sums.join(pools, on="pool")
+        .join(reach, on=["part", "policy"], how="left")
+        .with_columns(pl.coalesce("seen", seen).cast(pl.Int128).alias("seen"))
+        .with_columns((pl.col("weight").cast(pl.Int128) * pl.col("seen") // WHOLE).alias("in"))
+        .group_by("pool", "part")
+        .agg(pl.col("weight").sum().alias("all"), pl.col("in").sum().cast(pl.Int64))
+        .filter(pl.col("all") > 0)
+    )
+    cut = open_.with_row_index("row").join(holders, on=["pool", "part"])
+    rest = open_.join(holders, on=["pool", "part"], how="anti")
+    sides = pl.concat(
+        [
+            cut.with_columns(
+                pl.lit(side).alias("shown"),
+                (pl.col("in") if side else pl.col("all") - pl.col("in")).alias("weight"),
+            )
+            for side in (True, False)
+        ]
+    ).filter(pl.col("weight") > 0)
+    parts = split(
+        sides.lazy(), group=["row"], amounts=list(_PART), weight="weight", order=["shown"]
     ).collect()
-    spread = pl.col("pool").is_in(given["pool"].unique().implode()).fill_null(value=False)
-    kept = rows.filter(~(spread & (pl.col("target") == IDLE)))
-    more = given.select("row", *(pl.col(name).alias(f"more_{name}") for name in money))
-    # What is given was idle: its activity is known.
-    known = pl.col("effective_size") + pl.col("more_EffectiveCost").fill_null(0).abs()
-    return kept.join(more, on="row", how="left", maintain_order="left").with_columns(
-        *(pl.col(name) + pl.col(f"more_{name}").fill_null(0) for name in money),
-        known.alias("effective_size"),
+    decided = rows.filter(~pl.col("deferred") | pl.col("pool").is_null())
+    return together(decided, rest, parts)
+
+
+def _held(rows: pl.DataFrame) -> pl.DataFrame:
+    """What workloads hold of each pool."""
+    return (
+        rows.filter(pl.col("holds") & pl.col("pool").is_not_null())
+        .group_by("pool", "gid", "shown", "policy")
+        .agg(pl.col("effective").sum())
     )
+
+
+def _finer(held: pl.DataFrame) -> pl.DataFrame:
+    weight = weights(pl.col("effective"), ["pool", "gid"])
+    return held.select("pool", "gid", "shown", "policy", weight.alias("weight"))

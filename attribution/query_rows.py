@@ -4,77 +4,73 @@ from __future__ import annotations
 
 import polars as pl
 
-from attribution.identity import label, tag
-from attribution.question import COST_OF, FINE, KEYS, Query
+from attribution import efficiency
+from attribution.query_keys import opened_value
+from attribution.question import COST_OF, Query
 from ledger.money import to_units
-from ledger.schema import COSTS, COSTS_DAILY, IDENTITY_KEYS
+from ledger.schema import COSTS, COSTS_DAILY
 from ledger.store import Ledger
 
-_ALWAYS = frozenset({"target", "x_Basis", "BillingCurrency", "confidence"})
+ALWAYS = frozenset({"target", "x_Basis", "BillingCurrency", "confidence"})
+MONEY = ("cost", "effective", "active", "billed", "size", "effective_size", "dark_size", "card")
+"""Amounts in units of 1e-12 (``card``: card-seconds): the cost that was asked for, three others,
+absolute cost as asked and effective (what a part of a row weighs, credits too), and the absolute
+effective cost of shares without a known activity."""
+
+COUNTS = ("known", "unknown", "billed_known", "dark", "dark_unknown")
+"""Shares: by whether their cost is known, of the invoice, without a known activity, and of those
+without a known effective cost either."""
+
+FIGURES = (*MONEY, *COUNTS, *efficiency.PARTS)
+"""All that adds up."""
 
 
 def read_rows(ledger: Ledger, request: Query) -> pl.DataFrame:
-    """Rows of the window, summed over what the question does not look at, money in units.
+    """Rows of the window, summed over what the question does not look at.
 
     Returns:
-        The columns of the keys that are looked at, ``label:KEY`` columns, cost columns and
-        ``gpu_seconds``; ``size`` and ``effective_size`` (absolute cost, as asked and effective:
-        what a part of the row weighs, credits too); ``dark``, ``dark_size`` and ``dark_unknown``
-        (without a known activity: shares, their absolute effective cost, and shares of which that
-        is not known either), ``unknown`` and ``known`` (shares by whether their cost is known),
-        ``billed`` (rows that stand on an invoice).
+        The columns of the keys that are looked at (``label:KEY`` and its like by their name), those
+        of ``ALWAYS`` and of pools where they are needed, and ``FIGURES``.
     """
-    fine, columns = request.fine, _columns(request)
-    money = [name for name in columns if name in COST_OF.values()]
-    keys = [name for name in columns if name not in (*money, "gpu_seconds")] + request.labels
+    keys = sorted(_read(request) | ALWAYS) + request.opened
+    rows = _source(ledger, request)
+    sums = rows.group_by(keys).agg(*_sums(request), *efficiency.parts()).collect()
+    # Any fixed order will do; the rows may be millions, and hashes are compared fastest.
+    return sums.with_columns(to_units(pl.col(name)) for name in MONEY)
+
+
+def _sums(request: Query) -> list[pl.Expr]:
     cost = COST_OF[request.cost]
-    counted = not fine and cost != "ActiveCost"
+    counted = not request.fine and cost != "ActiveCost"
     unknown = pl.col(f"{cost}_unknown").sum() if counted else pl.col(cost).null_count()
     effective, dark = pl.col("EffectiveCost"), pl.col("ActiveCost").is_null()
-    sums = (
-        _source(ledger, request, fine=fine)
-        .group_by(keys)
-        .agg(
-            *(pl.col(name).sum() for name in (*money, "gpu_seconds")),
-            pl.col(cost).abs().sum().alias("size"),
-            effective.abs().sum().alias("effective_size"),
-            dark.sum().cast(pl.Int64).alias("dark"),
-            effective.filter(dark).abs().sum().alias("dark_size"),
-            effective.filter(dark).null_count().cast(pl.Int64).alias("dark_unknown"),
-            unknown.cast(pl.Int64).alias("unknown"),
-            pl.col(cost).count().alias("known"),
-            pl.col("BilledCost").count().alias("billed"),
-        )
-        .collect()
-    )
-    amounts = [*money, "size", "effective_size", "dark_size"]
-    # Any fixed order will do; the rows may be millions, and hashes are compared fastest.
-    order = pl.struct(keys).hash(seed=0)
-    return sums.sort(order).with_columns(to_units(pl.col(name)) for name in amounts)
+    figures = {
+        "cost": pl.col(cost).sum(),
+        "effective": effective.sum(),
+        "active": pl.col("ActiveCost").sum(),
+        "billed": pl.col("BilledCost").sum(),
+        "size": pl.col(cost).abs().sum(),
+        "effective_size": effective.abs().sum(),
+        "dark_size": effective.filter(dark).abs().sum(),
+        "card": pl.col("gpu_seconds").sum(),
+        "known": pl.col(cost).count().cast(pl.Int64),
+        "unknown": unknown.cast(pl.Int64),
+        "billed_known": pl.col("BilledCost").count().cast(pl.Int64),
+        "dark": dark.sum().cast(pl.Int64),
+        "dark_unknown": effective.filter(dark).null_count().cast(pl.Int64),
+    }
+    return [figure.alias(name) for name, figure in figures.items()]
 
 
-def whole_key(*, fine: bool) -> list[str]:
-    """All columns that tell rows apart, whatever a question asks for, in a fixed order."""
-    keys = {name for key, name in KEYS.items() if fine or key not in FINE}
-    return [*sorted(keys | _ALWAYS), "tags"]
+def _read(request: Query) -> set[str]:
+    """The columns that tell rows apart."""
+    place = {"cluster", "node"} & set(request.pool) if request.idle_rows == "pool" else set()
+    return request.columns | place | set(request.pool if request.looks_at_pools else ())
 
 
-def _columns(request: Query) -> list[str]:
-    """The columns that are read.
-
-    Idle is shared among rows of all keys, whatever is asked for: rounding must not depend on it.
-    """
-    keys = {*request.by, *request.filters}
-    columns = {KEYS[key] for key in keys if key in KEYS} | (set(request.tags) & set(IDENTITY_KEYS))
-    if request.idle == "share":
-        columns |= {*whole_key(fine=request.fine)}
-    figures = {"EffectiveCost", "BilledCost", "ActiveCost", "gpu_seconds", COST_OF[request.cost]}
-    return sorted(columns | figures | _ALWAYS)
-
-
-def _source(ledger: Ledger, request: Query, *, fine: bool) -> pl.LazyFrame:
-    """The rows of the window with a column for each label that is asked for."""
-    if fine:
+def _source(ledger: Ledger, request: Query) -> pl.LazyFrame:
+    """The rows of the window with a column for each opened key."""
+    if request.fine:
         inside = pl.col("ChargePeriodStart").is_between(
             request.window.start, request.window.end, closed="left"
         )
@@ -82,15 +78,19 @@ def _source(ledger: Ledger, request: Query, *, fine: bool) -> pl.LazyFrame:
         rows = ledger.scan(COSTS, request.window).filter(inside).with_columns(hour)
     else:
         rows = ledger.scan(COSTS_DAILY, request.window)
-    if not (labels := request.labels):
-        return rows
-    # Many rows share their tags: each is read once.
-    distinct = rows.select("tags").unique().collect(engine="streaming")
-    values = [_tag(name.removeprefix("label:")).alias(name) for name in labels]
-    return rows.join(
-        distinct.select("tags", *values).lazy(), on="tags", how="left", nulls_equal=True
-    )
+    for column in ("tags", "annotations"):
+        opened = [key for key in request.opened if _json_column(key) == column]
+        if opened:
+            rows = _opened(rows, column, opened)
+    return rows
 
 
-def _tag(key: str) -> pl.Expr:
-    return pl.coalesce(label("tags", key), tag("tags", key))
+def _json_column(key: str) -> str:
+    return "annotations" if key.startswith("annotation:") else "tags"
+
+
+def _opened(rows: pl.LazyFrame, column: str, keys: list[str]) -> pl.LazyFrame:
+    """Add what keys read of a JSON column. Many rows share their text: each is read once."""
+    distinct = rows.select(column).unique().collect(engine="streaming")
+    values = distinct.select(column, *(opened_value(key).alias(key) for key in keys))
+    return rows.join(values.lazy(), on=column, how="left", nulls_equal=True)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
 
-from attribution.query import Query, query
+from attribution.query import Query, Sharing, matches, query
 from collector.simulate.ledger import write_ledger
 from collector.simulate.options import WorldOptions
 from ledger.schema import COSTS_DAILY
@@ -26,8 +26,9 @@ def _questions(window: Window) -> Mapping[str, Query]:
     return {
         "by_experiment": Query(window),
         "by_experiment_phase_owner": Query(window, by=("experiment", "phase", "owner")),
-        "by_tag": Query(window, by=("experiment", "phase"), tags={"owner": "l*"}),
-        "by_day_one_experiment": Query(window, by=("day",), filters={"experiment": "*-1"}),
+        "by_tag": Query(window, by=("experiment", "phase"), tags=matches({"owner": "l*"})),
+        "shared_idle": Query(window, sharing=Sharing(idle=True)),
+        "by_day_one_experiment": Query(window, by=("day",), filters=matches({"experiment": "*-1"})),
     }
 
 

@@ -222,6 +222,18 @@ class RuleSettings(Block):
     RB102: IdleNodes = IdleNodes()
 
 
+class SharingPolicy(Block):
+    """What a question shares among all other keys: monitoring, control plane, tax, support."""
+
+    match: dict[str, str] = Field(
+        min_length=1,
+        description="grouping key to value, globs allowed, as of `query --filter`; all must fit",
+    )
+    split: Literal["even", "weighted", "none"] = Field(
+        "weighted", description="even, by own cost, or left as it is; the first policy that fits"
+    )
+
+
 class ExceptionEntry(Block):
     """Waste that is wanted: a rule, a resource pattern, a reason and an end."""
 
@@ -251,6 +263,9 @@ class Settings(Block):
     )
     rules: RuleSettings = RuleSettings()
     exceptions: tuple[ExceptionEntry, ...] = ()
+    sharing: tuple[SharingPolicy, ...] = Field(
+        (), description="what `query` shares among all other keys; flags and --no-sharing override"
+    )
 
     @model_validator(mode="after")
     def _unique_names(self) -> Settings:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from attribution.finality import BillingMonth, billing_months
-from attribution.query import Query, QueryResult
+from attribution.query import Match, Query, QueryResult
 from attribution.query import query as ask
 from attribution.restated import difference
 from cli.document import Document
@@ -188,7 +188,8 @@ def _nodes(ledger: Ledger, window: Window, currency: str) -> list[dict[str, Any]
 
 
 def _reasons(ledger: Ledger, window: Window, currency: str) -> list[dict[str, Any]]:
-    request = Query(window, by=("reason",), currency=currency, filters={"experiment": UNATTRIBUTED})
+    nobody = (Match("experiment", UNATTRIBUTED), Match("target", IDLE, negated=True))
+    request = Query(window, by=("reason",), currency=currency, filters=nobody)
     return [row for result in ask(ledger, request) for row in result.rows]
 
 

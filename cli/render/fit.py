@@ -17,9 +17,12 @@ from cli.render.grid import grid
 
 GAP = 3
 """Cells between two columns; a table has one more at each end."""
-_SPARE = ("share", "gpu_hours", "active_cost", "days", "ratio", "basis", "confidence")
+_SPARE = (
+    *("share", "presence", "efficiency", "gpu_hours", "active_cost", "change"),
+    *("days", "ratio", "basis", "confidence"),
+)
 """Figures that a narrow table can do without, the least important first."""
-_UNIFORM = ("basis", "confidence")
+_UNIFORM = ("basis", "confidence", "presence")
 _PROSE = 20  # running text narrower than that is hard to read
 _LEAST = 4
 

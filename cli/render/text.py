@@ -56,12 +56,12 @@ def figure(row: Mapping[str, Cell], column: Column) -> str:
 
 
 def percent(ratio: float) -> str:
-    """A share as per cent; never rounded up to 100 or down to 0."""
+    """A share as per cent; never rounded up to 100 or to 0."""
     text = f"{ratio * 100:.1f}"
     if text == "100.0" and ratio < 1:
         return "<100 %"
-    if text == "0.0" and ratio > 0:
-        return ">0 %"
+    if text in ("0.0", "-0.0") and ratio:
+        return ">0 %" if ratio > 0 else "<0 %"
     return f"{text} %"
 
 

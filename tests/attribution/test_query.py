@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
-from attribution.query import KEYS, Query, QueryResult, query
+from attribution.query import KEYS, Query, QueryResult, Sharing, matches, query
 from attribution.run import attribute
 from ledger.errors import UsageError
 from ledger.settings import Settings
@@ -53,6 +53,10 @@ def books(
 
 def ask(ledger: Ledger, **fields: Any) -> QueryResult:  # noqa: ANN401
     given: dict[str, Any] = {"window": WINDOW, "currency": "USD"}
+    for name in ("tags", "filters"):
+        fields[name] = matches(fields.get(name, {}))
+    if fields.pop("idle", "separate") == "share":
+        fields["sharing"] = Sharing(idle=True)
     return query(ledger, Query(**given | fields))[0]
 
 
@@ -147,8 +151,9 @@ def test_doubts_weigh_by_cost(
 
 def test_unknown_shares_are_counted(books: Ledger) -> None:
     rows = {row["node"]: row for row in ask(books, by=("node",), cost="list").rows}
-    assert (rows["n1"]["cost"], rows["n1"]["unknown"]) == (None, 5)
-    assert (rows["n2"]["cost"], rows["n2"]["unknown"]) == (32, 0)
+    assert (rows["n1"]["cost"], rows["n1"]["unknown"]) == (None, 3)
+    assert (rows["n2"]["cost"], rows["n2"]["unknown"]) == (16, 0)
+    assert (rows["__idle__"]["cost"], rows["__idle__"]["unknown"]) == (16, 2)
 
 
 @pytest.mark.parametrize("key", sorted(KEYS))
@@ -184,18 +189,26 @@ def test_a_filter_hides_rows_and_changes_none(
     every = ask(books, by=by, idle=idle)
     some = ask(books, by=by, idle=idle, **fields)
     assert 0 < len(some.rows) < len(every.rows)
-    assert costs(some).items() <= costs(every).items()
+    free = {key for key in costs(some) if "__idle__" in key}
+    shown = {key: cost for key, cost in costs(some).items() if key not in free}
+    assert shown.items() <= costs(every).items()
+    assert all(costs(some)[key] <= costs(every)[key] for key in free)
     assert some.window_total == every.total == 51
     assert (some.total or 0) + (some.hidden or 0) == 51
 
 
 def test_tags_are_globs_over_labels_tags_and_identity(books: Ledger) -> None:
-    assert costs(ask(books, tags={"team": "x"})) == {"a": 8, "__unattributed__": 3}
-    assert costs(ask(books, tags={"owner": "m*"})) == {"a": 16}
+    of_a = Decimal("4.8")  # of the idle of n1, which costs 6: a holds 8 of the other 10
+    assert costs(ask(books, tags={"team": "x"})) == {
+        "a": 8,
+        "__unattributed__": 3,
+        "__idle__": of_a,
+    }
+    assert costs(ask(books, tags={"owner": "m*"})) == {"a": 16, "__idle__": 16}
     assert costs(ask(books, tags={"team": "__idle__"})) == {"__idle__": 22}
     assert costs(ask(books, tags={"nosuch": "*x"})) == {}
     assert costs(ask(books, tags={"nosuch": "*"})) == {}
-    assert "__idle__" not in costs(ask(books, tags={"team": "*"}))
+    assert costs(ask(books, tags={"team": "*"}))["__idle__"] == 6  # nobody on n2 has a team
 
 
 def test_shared_idle_goes_to_the_holders_of_the_node(books: Ledger) -> None:

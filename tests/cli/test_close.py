@@ -168,7 +168,9 @@ def test_query_by_experiment_equals_truth_json(world: Path, invoke: Invoke) -> N
         (["rules", "explain", "rb102"], "rule"),
         (["ledger", "schema"], "ledger-schema"),
         (["ledger", "schema", "costs"], "ledger-schema"),
-        (["query", "--by", "owner,phase", "--idle", "share"], "query"),
+        (["query", "--by", "owner,phase", "--share-idle"], "query"),
+        (["query", "--by", "owner", "--compare", "previous", "--window", "2026-11-30"], "query"),
+        (["query", "--share", "phase=reward:even", "--overhead", "1.5", "--top", "2"], "query"),
     ],
 )
 def test_every_document_fits_its_schema(
