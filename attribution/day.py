@@ -10,11 +10,17 @@ import polars as pl
 from attribution import gaps, notes, price_steps, rows
 from attribution.against_bill import currencies, foreign_prices, rescaled
 from attribution.estimate import estimate
-from attribution.evidence import seen_spans, weigh_clusters
+from attribution.evidence import dark_spans, darken, seen_spans, weigh_clusters, while_seen
 from attribution.facts import DayFacts
 from attribution.identity import name_pods
 from attribution.laid_over import LaidOver, lay_over
-from attribution.lives import node_spans, pod_lives, sampled_pod_spans, there_spans
+from attribution.lives import (
+    node_holes,
+    node_spans,
+    pod_lives,
+    sampled_pod_spans,
+    there_spans,
+)
 from attribution.match import bill_lines, match_lines, node_ids
 from attribution.methods import classify
 from attribution.node_hours import NODE_HOUR, held_amounts, node_hours, up_hours
@@ -31,7 +37,6 @@ from attribution.phases import add_phase
 from attribution.pools import Rates
 from attribution.quote import quote
 from attribution.shards import SHARDS, Shards, each, ranges
-from attribution.spans import intersect
 from attribution.split import hour_parts, weigh_pools
 from attribution.usage import POD, PodUsage, read_usage
 from attribution.volume_prices import estimate_volumes
@@ -110,9 +115,11 @@ def close_day(
     up = node_spans(facts)
     clusters = weigh_clusters(facts, settings)
     seen = seen_spans(up, sampled_pod_spans(facts))
+    holes = node_holes(facts)
+    unwatched = dark_spans(facts, seen, holes)
     every_life = pod_lives(facts)
-    lives, who = _who(intersect(every_life, seen, ["cluster"]), settings)
-    there, maybe = there_spans(facts, up, lives, seen)
+    lives, who = _who(while_seen(every_life, seen, unwatched), settings)
+    there, maybe = there_spans(facts, up, lives, seen, holes)
     usage = read_usage(facts.usage, _by_place(lives))
     held = _held(lives, usage, shards)
     billed = bill_lines(facts.charges, facts.start, facts.end)
@@ -122,7 +129,7 @@ def close_day(
     line_hours = match_lines(paying, ids, maybe)
     covered = covered_hours(paying, ids)
     keys = _keys(up_hours(there, seen), paying, line_hours, covered)
-    hours = node_hours(facts.nodes, keys, seen, clusters, settings)
+    hours = darken(node_hours(facts.nodes, keys, seen, clusters, settings), unwatched)
     held = held.join(hours.select("nh", *NODE_HOUR), on=list(NODE_HOUR))
     open_hours = hours.join(covered, on=list(NODE_HOUR), how="anti")
     compute = compute_lines(paying)
@@ -135,7 +142,7 @@ def close_day(
     paid_hours = hours.join(covered, on=list(NODE_HOUR), how="semi")
     bills = currencies(paying, line_hours, paid_hours, unmet, dark)
     foreign = foreign_prices(quotes, hours, bills)
-    times = price_steps.Times(there, seen, lives, usage)
+    times = price_steps.Times(there, while_seen(there, seen, unwatched), lives, usage)
     hours, held, estimated = price_steps.cut(hours, held, made.lines, made.steps, times)
     hours = classify(hours, held)
     every, numbered = _all_lines(lines, line_hours, hours, estimated, laid)

@@ -13,6 +13,7 @@ from attribution.identity import ambiguous_labels
 from attribution.ratio import HOUR, KIB_PER_GIB
 from ledger.facts import Gap
 from ledger.settings import Settings
+from ledger.text import counted
 
 _UNIT = {
     "cards": ("gpus", 1, "gpu_hours"),
@@ -79,21 +80,28 @@ def _holes(facts: DayFacts, seen: pl.DataFrame, cluster: str) -> str:
 
 
 def _unseen(facts: DayFacts, hours: pl.DataFrame, seen: pl.DataFrame) -> Iterator[Gap]:
-    rows = (
-        hours.filter((pl.col("unseen") > 0) & ~_unread())
-        .group_by("cluster")
-        .agg(
-            (pl.col("unseen").sum() / HOUR).alias("node_hours"),
-            ((pl.col("unseen") * pl.col("gpus").fill_null(0)).sum() / HOUR).alias("gpu_hours"),
+    dark = pl.min_horizontal("dark", "unseen")
+    for unseen, alone in ((pl.col("unseen") - dark, False), (dark, True)):
+        rows = (
+            hours.filter((unseen > 0) & ~_unread())
+            .group_by("cluster")
+            .agg(
+                (unseen.sum() / HOUR).alias("node_hours"),
+                ((unseen * pl.col("gpus").fill_null(0)).sum() / HOUR).alias("gpu_hours"),
+                pl.col("node").n_unique().alias("nodes"),
+                pl.col("node").min().alias("first"),
+            )
+            .sort("cluster")
         )
-        .sort("cluster")
-    )
-    for cluster, node_hours, gpu_hours in rows.iter_rows():
-        yield Gap(
-            "no_samples",
-            f"{cluster}: nothing seen {_holes(facts, seen, cluster)}",
-            {"node_hours": node_hours, "gpu_hours": gpu_hours},
-        )
+        for cluster, node_hours, gpu_hours, nodes, first in rows.iter_rows():
+            what = (
+                f"{counted(nodes, 'node')} not seen, or who was there, while others were, "
+                f"e.g. {first}"
+                if alone
+                else f"nothing seen {_holes(facts, seen, cluster)}"
+            )
+            amounts = {"node_hours": node_hours, "gpu_hours": gpu_hours}
+            yield Gap("no_samples", f"{cluster}: {what}", amounts)
 
 
 _BLIND = {

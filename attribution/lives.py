@@ -6,6 +6,7 @@ the pod was. All times are milliseconds since the epoch.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import polars as pl
@@ -14,12 +15,15 @@ from attribution.facts import DayFacts
 from attribution.spans import clip, complement, flatten, intersect, union
 from attribution.states import ATTRIBUTES, POD, pod_states
 
+HOLE = 3
+"""How many usual intervals a chain of samples may miss."""
+
 
 def node_spans(facts: DayFacts) -> pl.DataFrame:
     """When each node was up, by each kind of source.
 
     A chain of samples reaches the day's end, and the node's creation, where it comes within one
-    interval of it, as the chains of pods do.
+    interval of it, as the chains of pods do; not the day's end where the cluster was seen later.
 
     Returns:
         ``cluster, node, sampled, start, end``.
@@ -35,23 +39,56 @@ def node_spans(facts: DayFacts) -> pl.DataFrame:
     )
     born = pl.col("created").clip(facts.start, facts.end)
     near = (pl.col("start") - born).is_between(0, pl.col("interval"))
+    # A chain that ends before others of its cluster do ended there: they were seen without it.
+    ended = pl.col("end") < pl.col("end").filter("sampled").max().over("cluster")
     rows = rows.with_columns(
         pl.when(pl.col("sampled") & near).then(born).otherwise("start").alias("start"),
-        _to_midnight(facts),
+        pl.when(pl.col("sampled") & ended).then("end").otherwise(_to_midnight(facts)).alias("end"),
     )
     return union(clip(rows, facts.start, facts.end), ["cluster", "node", "sampled"])
 
 
+def node_holes(facts: DayFacts) -> pl.DataFrame:
+    """When samples of a node are missing, though it was the same registration before and after.
+
+    A hole is longer than ``HOLE`` intervals. A node that was registered again was away.
+
+    Returns:
+        ``cluster, node, start, end``.
+    """
+    place = ["cluster", "node"]
+    told = facts.nodes.filter(pl.col("interval_seconds").is_null())
+    api = told.group_by(place).agg(_ms("created").max().alias("told"))
+    rows = facts.nodes.filter(pl.col("interval_seconds").is_not_null()).select(
+        *place, _ms("start"), _ms("end"), _interval().alias("step"), _ms("created")
+    )
+    rows = clip(rows, facts.start, facts.end).sort(*place, "start", "end", "created")
+    before = pl.col("end").cum_max().shift(1).over(place)
+    rows = rows.join(api, on=place, how="left", maintain_order="left").with_columns(
+        before.alias("from"), pl.col("created").shift(1).over(place).alias("was")
+    )
+    again = (pl.coalesce("created", "told") > pl.col("from")) | (pl.col("created") != pl.col("was"))
+    long = pl.col("start") - pl.col("from") > HOLE * pl.col("step")
+    return rows.filter(long & ~again.fill_null(value=False)).select(
+        *place, pl.col("from").alias("start"), pl.col("start").alias("end")
+    )
+
+
 def there_spans(
-    facts: DayFacts, up: pl.DataFrame, lives: pl.DataFrame, seen: pl.DataFrame
+    facts: DayFacts,
+    up: pl.DataFrame,
+    lives: pl.DataFrame,
+    seen: pl.DataFrame,
+    holes: pl.DataFrame,
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """When each known node was there: where a row of it is, or a pod on it.
+    """When each known node was there: where a row of it is, or a pod on it, or a hole between.
 
     Args:
         facts: The day.
         up: ``node_spans``.
         lives: Pod lives while their cluster was seen.
         seen: When each cluster was seen.
+        holes: ``node_holes``.
 
     Returns:
         Two frames of ``cluster, node, start, end``: when it was there, and when it was or may have
@@ -61,18 +98,19 @@ def there_spans(
     born = facts.nodes.group_by(place).agg(pl.col("created").min().dt.timestamp("ms"))
     span = [*place, "start", "end"]
     pods = lives.join(born, on=place, how="semi")
-    known = union(pl.concat([up.select(span), pods.select(span)]), place)
+    known = union(pl.concat([up.select(span), pods.select(span), holes.select(span)]), place)
     dark = born.join(complement(seen, "cluster", facts.start, facts.end), on="cluster")
     maybe = clip(dark, pl.col("created").fill_null(facts.start), facts.end).select(span)
     return known, union(pl.concat([known, maybe]), place)
 
 
-def sampled_pod_spans(facts: DayFacts) -> pl.DataFrame:
-    """When samples showed any pod of a cluster: ``cluster, start, end``."""
+def sampled_pod_spans(facts: DayFacts, by: Sequence[str] = ("cluster",)) -> pl.DataFrame:
+    """When samples showed any pod of a cluster (or of a node): ``by``, ``start, end``."""
     rows = facts.workloads.filter(pl.col("interval_seconds").is_not_null()).select(
-        "cluster", _ms("start"), _ms("end"), _interval().alias("interval"), sampled=True
+        *by, _ms("start"), _ms("end"), _interval().alias("interval"), sampled=True
     )
-    return union(clip(rows.with_columns(_to_midnight(facts)), facts.start, facts.end), ["cluster"])
+    rows = rows.with_columns(_to_midnight(facts).alias("end")).drop_nulls(list(by))
+    return union(clip(rows, facts.start, facts.end), list(by))
 
 
 def _interval() -> pl.Expr:
@@ -82,7 +120,7 @@ def _interval() -> pl.Expr:
 def _to_midnight(facts: DayFacts) -> pl.Expr:
     """The end of a chain of samples; the day's end where it comes within one interval of it."""
     last = pl.col("sampled") & (pl.col("end") >= facts.end - pl.col("interval"))
-    return pl.when(last).then(facts.end).otherwise("end").alias("end")
+    return pl.when(last).then(facts.end).otherwise("end")
 
 
 def pod_lives(facts: DayFacts) -> pl.DataFrame:

@@ -15,7 +15,7 @@ _PLACE = ["cluster", "node"]
 
 @dataclass(frozen=True)
 class Times:
-    """When things were: nodes ``there``, clusters ``seen``, pod ``lives``, and their ``usage``."""
+    """When things were: nodes ``there`` and ``seen``, pod ``lives``, and their ``usage``."""
 
     there: pl.DataFrame
     seen: pl.DataFrame
@@ -67,7 +67,7 @@ def _up(tiles: pl.DataFrame, times: Times) -> pl.DataFrame:
     """``part, part_up, part_seen``: how long the node was up in each part, and seen up, in ms."""
     spans = tiles.select(*_PLACE, "part", "start", "end")
     up = intersect(spans, times.there, _PLACE)
-    seen = intersect(up, times.seen, ["cluster"])
+    seen = intersect(up, times.seen, _PLACE)
     ms = (pl.col("end") - pl.col("start")).sum()
     every = spans.select("part").join(up.group_by("part").agg(part_up=ms), on="part", how="left")
     both = every.join(seen.group_by("part").agg(part_seen=ms), on="part", how="left")

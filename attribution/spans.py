@@ -102,21 +102,33 @@ def clip(spans: pl.DataFrame, start: pl.Expr | int, end: pl.Expr | int) -> pl.Da
     ).filter(pl.col("start") < pl.col("end"))
 
 
-def complement(spans: pl.DataFrame, by: str, start: int, end: int) -> pl.DataFrame:
+def subtract(spans: pl.DataFrame, others: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+    """The parts of the intervals that no interval of ``others`` with the same key covers."""
+    if others.is_empty():
+        return spans
+    gone, ever = union(others, by), 2**62
+    free = complement(gone, by, -ever, ever)
+    touched = spans.join(gone, on=list(by), how="semi")
+    kept = intersect(touched, free, by).select(spans.columns)
+    return pl.concat([kept, spans.join(gone, on=list(by), how="anti")])
+
+
+def complement(spans: pl.DataFrame, by: str | Sequence[str], start: int, end: int) -> pl.DataFrame:
     """The parts of ``[start, end)`` that no interval of a key covers, for keys that have any.
 
     Args:
-        spans: ``union`` by that one key.
-        by: The key.
+        spans: ``union`` by that key.
+        by: The key, one column or several.
         start: First moment.
         end: End, exclusive.
     """
-    before = spans.sort(by, "start").select(
-        by, pl.col("end").shift(1).over(by).fill_null(start).alias("start"), end="start"
+    by = [by] if isinstance(by, str) else list(by)
+    before = spans.sort(*by, "start").select(
+        *by, pl.col("end").shift(1).over(by).fill_null(start).alias("start"), end="start"
     )
     after = spans.group_by(by).agg(pl.col("end").max().alias("start")).with_columns(end=end)
     every = pl.concat([before, after.with_columns(pl.col("end").cast(pl.Int64))])
-    return every.filter(pl.col("start") < pl.col("end")).sort(by, "start")
+    return every.filter(pl.col("start") < pl.col("end")).sort(*by, "start")
 
 
 def by_hour(spans: pl.DataFrame) -> pl.DataFrame:

@@ -291,3 +291,20 @@ def test_cutting_the_interval_of_a_label_moves_nothing_else(
         assert one.keys() == other.keys()
         # Two parts of a pod may each round by a unit of 1e-12.
         assert all(abs(one[name] - other[name]) <= Decimal("4e-12") for name in one)
+
+
+@pytest.mark.parametrize(("other", "end"), [(24, 24 - MINUTE / 5), (24 - MINUTE / 5, 24)])
+def test_a_node_that_ended_before_midnight_is_not_stretched(
+    new_day: type[DayBuilder], other: float, end: float
+) -> None:
+    """Where another one was seen later it ended; where all end together, nobody looked."""
+    day = new_day().node("n2", 0, other, interval=60)
+    facts = day.node("n1", 0, 24 - MINUTE / 5, interval=60).facts()
+    (span,) = node_spans(facts).filter(node="n1").select("start", "end").rows()
+    assert span == (facts.start, facts.start + round(end * HOUR))
+
+
+def test_a_node_that_began_after_midnight_is_not_stretched(new_day: type[DayBuilder]) -> None:
+    day = new_day().node("n1", MINUTE, 24, interval=60, created=at_hour(MINUTE / 2))
+    facts = day.node("n2", MINUTE, 24, interval=60, created=at_hour(-1)).facts()
+    assert node_spans(facts)["start"].to_list() == [facts.start + 30_000, facts.start]
