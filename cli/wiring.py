@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ledger.load import LoadedSettings
     from ledger.settings import Bill, Cluster
     from ledger.store import Ledger
+    from ledger.stores import Store
 
 
 PRICES = "prices/settings"
@@ -37,7 +38,7 @@ class Source:
     """A source named by the settings, not yet built.
 
     Args:
-        kind: billing, kubernetes, prometheus or prices.
+        kind: billing, kubernetes, prometheus, storage or prices.
         name: The name that its collector will have; stands in the source column of its rows.
         required: Whether a gap in it gives exit code 3.
         per_day: Whether it is asked one UTC day at a time, as a day of it is large.
@@ -107,6 +108,7 @@ def sources(loaded: LoadedSettings) -> list[Source]:
     found = [_bill(bill, loaded.base) for bill in loaded.settings.billing]
     for cluster in loaded.settings.clusters:
         found += _cluster(cluster, loaded.base)
+    found += [_store(store, loaded) for store in loaded.settings.storage]
     if loaded.settings.prices:
         found.append(_prices(loaded))
     return found
@@ -158,6 +160,15 @@ def _cluster(cluster: Cluster, base: Path) -> list[Source]:
             )
         )
     return found
+
+
+def _store(store: Store, loaded: LoadedSettings) -> Source:
+    def build() -> Collector:
+        from collector import storage
+
+        return storage.from_settings(store, loaded.settings, loaded.base)
+
+    return Source("storage", store.source, store.required, True, build)
 
 
 def _prices(loaded: LoadedSettings) -> Source:

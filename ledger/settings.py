@@ -20,6 +20,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from ledger.pricing import Currency
 from ledger.pricing import Prices as Prices
+from ledger.stores import Store
 from ledger.text import canonical_json, short_hash
 
 
@@ -256,6 +257,7 @@ class Settings(Block):
     clusters: tuple[Cluster, ...] = ()
     billing: tuple[Bill, ...] = ()
     prices: Prices | None = None
+    storage: tuple[Store, ...] = Field((), description="buckets and file systems to inventory")
     node_pools: tuple[NodePool, ...] = ()
     identity: Identity = Identity()
     roles: dict[Phase, tuple[str, ...]] = Field(
@@ -272,6 +274,7 @@ class Settings(Block):
         for kind, names in (
             ("clusters", [c.name for c in self.clusters]),
             ("billing", [b.name for b in self.billing]),
+            ("storage", [s.label for s in self.storage]),
         ):
             twice = sorted({name for name in names if names.count(name) > 1})
             if twice:
@@ -292,6 +295,10 @@ class Settings(Block):
         _refuse_one_place(
             [(bill.name, (_plain(bill.path),)) for bill in self.billing],
             "the bills {} and {} read the same path: one of them is too much",
+        )
+        _refuse_one_place(
+            [(s.label, (_plain(s.path), getattr(s, "bucket", None))) for s in self.storage],
+            "the stores {} and {} read the same path: one of them is too much",
         )
         return self
 
@@ -324,6 +331,7 @@ def named_sources(settings: Settings) -> dict[str, bool]:
         ):
             if source:
                 found[f"{kind}/{cluster.name}"] = source.required
+    found |= {store.source: store.required for store in settings.storage}
     if settings.prices:
         found[PRICES_SOURCE] = True
     return found

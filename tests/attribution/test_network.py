@@ -97,7 +97,7 @@ def test_an_hour_goes_to_who_sent_in_it(new_day: type[DayBuilder], cost_by: Sums
     for uid, slot, rate in (("a", 1.0, 1), ("a", 1.5, 1), ("b", 1.75, 2), ("b", 2.0, 100)):
         day.use(uid, "network_transmit", slot, rate)
     day.pod("a", labels={"experiment": "a"}).pod("b", labels={"experiment": "b"})
-    costs = day.line("nat", None, 1, **NAT).attribute().costs.filter(x_LineId="nat")
+    costs = day.line("nat", None, 1, 2, **NAT).attribute().costs.filter(x_LineId="nat")
     assert cost_by(costs) == {"a": 4, "b": 4}
 
 
@@ -146,7 +146,7 @@ def test_without_counters_a_line_goes_to_its_tags(new_day: type[DayBuilder], cos
     assert cost_by(day.attribute().costs.filter(x_LineId="nat"), ("target", "confidence")) == {
         ("__unattributed__", "high"): Decimal(8)
     }
-    day.pod("a").use("a", "network_transmit", 3, 1).line("early", None, 1, **NAT)
+    day.pod("a").use("a", "network_transmit", 3, 1).line("early", None, 1, 2, **NAT)
     books = day.attribute()
     early = books.costs.filter(x_LineId="early")
     assert cost_by(early, ("target", "confidence")) == {("__unattributed__", "low"): Decimal(8)}

@@ -262,9 +262,8 @@ def test_parts_add_up_whatever_the_order(
     for number, count in enumerate(counts):
         asked(day, f"s3://rollouts/{number}/", ("PutObject", "GetObject")[number % 2], count)
     for number, (words, costs) in enumerate(lines):
-        day.line(
-            f"l{number}", "rollouts", 0, 24, **words, **dict(zip(COST_COLUMNS, costs, strict=True))
-        )
+        money: dict[str, Any] = dict(zip(COST_COLUMNS, costs, strict=True))
+        day.line(f"l{number}", "rollouts", 0, 24, **words, **money)
     books = day.attribute(NAMED)
     for line in day.rows["charges"]:
         parts = books.costs.filter(x_LineId=line["x_LineId"])

@@ -336,7 +336,7 @@ def test_parts_add_up_whatever_the_order(
         mount(day, f"u{number}")
     day.line("whole", "vol-0a", life[0], life[1], "1")
     for number, ((start, end), amounts) in enumerate(lines):
-        money = dict(zip(COST_COLUMNS, amounts, strict=True))
+        money: dict[str, Any] = dict(zip(COST_COLUMNS, amounts, strict=True))
         day.line(f"l{number}", "vol-0a", start, max(end, start + 1), **money)
     books = day.attribute()
     for line in day.rows["charges"]:

@@ -26,6 +26,10 @@ FULL: dict[str, Any] = {
         {"name": "b", "prometheus": {"export": "/series"}},
     ],
     "prices": {"gpu": {"H100": "2.5"}},
+    "storage": [
+        {"kind": "filesystem", "name": "fsx", "path": "/fsx", "required": False},
+        {"kind": "s3-inventory", "name": "rollouts", "path": "s3://inventory/rollouts/"},
+    ],
 }
 
 
