@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import polars as pl
 
+from attribution.devices import CARD
 from attribution.estimate import doubtful
-from attribution.methods import FREE, GPU, POD, RESOURCES, UNSEEN
+from attribution.figures import AMOUNTS, active_units, hours_of_pods
+from attribution.methods import FREE, RESOURCES, UNSEEN
 from attribution.phases import dimension
 from attribution.ratio import HOUR, divide
 from attribution.split import UNITS
@@ -16,7 +18,6 @@ from ledger.schema import (
     COSTS_DAILY,
     IDENTITY_KEYS,
     IDLE,
-    MONEY,
     SHARED,
     TIME,
     UNATTRIBUTED,
@@ -41,7 +42,17 @@ _SHARE = (
     "confidence",
 )
 _OF_HOUR = ("cluster", "node", "hour", "whole", "snapshot", "instance_type")
-_ROW = ("line", "start", "end", *_SHARE, *UNITS, "units_active", "card_ms", "requested", "used")
+_ROW = (
+    "line",
+    "start",
+    "end",
+    *_SHARE,
+    *UNITS,
+    "units_active",
+    "card_ms",
+    "units_requested",
+    "units_used",
+)
 NOTHING = {
     name: pl.String()
     for name in (
@@ -69,10 +80,10 @@ def node_rows(
     Args:
         shares: ``split.node_shares``.
         hours: Node-hours by ``nh``.
-        held: ``nh, who, active, watched, sampled``.
+        held: ``node_hours.held_amounts`` with ``nh``.
         who: The pods by ``who``.
     """
-    active = held.select("nh", "who", "active", "watched", "sampled")
+    active = held.select("nh", "who", *AMOUNTS)
     rows = (
         shares.join(hours.select("nh", *_OF_HOUR), on="nh", how="left", maintain_order="left")
         .join(
@@ -91,7 +102,8 @@ def node_rows(
     # Free by a snapshot alone: a pod that was deleted before it may have held this.
     trust = pl.when("snapshot").then(pl.lit("low")).otherwise(pl.lit("high"))
     return rows.with_columns(
-        _active_units().alias("units_active"),
+        active_units().alias("units_active"),
+        *hours_of_pods(),
         special.otherwise(pl.lit("workload")).alias("target"),
         pl.when(kind == UNSEEN).then(unseen).otherwise("reason").alias("reason"),
         *(special.otherwise(pl.col(key)).alias(key) for key in IDENTITY_KEYS),
@@ -100,33 +112,7 @@ def node_rows(
         pl.col("start").fill_null(pl.col("hour")),
         pl.col("end").fill_null(pl.col("hour") + HOUR),
         pl.lit(None, dtype=pl.String).alias("path"),
-        pl.lit(None, dtype=MONEY).alias("requested"),
-        pl.lit(None, dtype=MONEY).alias("used"),
     ).select(_ROW)
-
-
-def _active_units() -> pl.Expr:
-    """Cards by their activity, CPU and memory whole, free capacity nothing, unseen unknown.
-
-    A pod that is held runs no container, so its cards do nothing, whatever telemetry says. Activity
-    is the mean over the sampled time of all of its cards, where that is (nearly) all of its time.
-    """
-    cost = pl.col("units_EffectiveCost")
-    watched = pl.max_horizontal("watched", pl.lit(1)).cast(pl.Int128)
-    by_activity = divide(cost * pl.col("active").cast(pl.Int128), watched * 10**9)
-    pod = pl.col("kind") == POD
-    return (
-        pl.when(pl.col("kind") == FREE)
-        .then(0)
-        .when(pod & (pl.col("pool") != GPU))
-        .then(cost)
-        .when(pod & (pl.col("phase") == "wait"))
-        .then(0)
-        .when(pod & pl.col("sampled"))
-        .then(by_activity)
-        .otherwise(None)
-        .cast(pl.Int128)
-    )
 
 
 def line_rows(others: pl.DataFrame) -> pl.DataFrame:
@@ -153,9 +139,9 @@ def line_rows(others: pl.DataFrame) -> pl.DataFrame:
         .then("units_EffectiveCost")
         .cast(pl.Int128)
         .alias("units_active"),
-        pl.lit(None, dtype=pl.Int64).alias("card_ms"),
-        pl.lit(None, dtype=MONEY).alias("requested"),
-        pl.lit(None, dtype=MONEY).alias("used"),
+        pl.lit(None, dtype=pl.Int128).alias("card_ms"),
+        pl.lit(None, dtype=pl.Int128).alias("units_requested"),
+        pl.lit(None, dtype=pl.Int128).alias("units_used"),
     ).select(_ROW)
 
 
@@ -186,10 +172,14 @@ def assemble(lines: pl.DataFrame, *rows: pl.DataFrame) -> pl.DataFrame:
         *(
             from_units(pl.col(units)).alias(name)
             for units, name in zip(
-                (*UNITS, "units_active"), (*COST_COLUMNS, "ActiveCost"), strict=True
+                (*UNITS, "units_active", "units_requested", "units_used"),
+                (*COST_COLUMNS, "ActiveCost", "requested", "used"),
+                strict=True,
             )
         ),
-        from_units(pl.col("card_ms").cast(pl.Int128) * 10**9).alias("gpu_seconds"),
+        from_units(divide(pl.col("card_ms") * 10**9, pl.lit(CARD, dtype=pl.Int128))).alias(
+            "gpu_seconds"
+        ),
     ).select(pl.col(name).cast(column.dtype) for name, column in COSTS.columns.items())
 
 
@@ -241,7 +231,8 @@ def daily(costs: pl.DataFrame) -> pl.DataFrame:
     """Sum ``costs`` over lines, pods and hours, or such sums of parts of a day once more.
 
     A cost column is the sum of its known shares (null if none is known) beside the number of
-    unknown ones; ``ActiveCost`` is null as soon as one share's is.
+    unknown ones; ``ActiveCost`` is null as soon as one share's is, ``used`` as soon as that of a
+    share is that asked for something.
     """
     keys = daily_keys()
 
@@ -253,12 +244,14 @@ def daily(costs: pl.DataFrame) -> pl.DataFrame:
         told = pl.col(count).sum() if count in costs.columns else pl.col(name).null_count()
         return told.cast(pl.Int64).alias(count)
 
+    dark = pl.col("requested").is_not_null() & pl.col("used").is_null()
     sums = costs.group_by(keys).agg(
         *(known(name) for name in COST_COLUMNS),
         pl.when(pl.col("ActiveCost").null_count() == 0)
         .then(pl.col("ActiveCost").sum())
         .alias("ActiveCost"),
-        *(known(name) for name in ("gpu_seconds", "requested", "used")),
+        *(known(name) for name in ("gpu_seconds", "requested")),
+        pl.when(~dark.any() & (pl.col("used").count() > 0)).then(pl.col("used").sum()),
         *(unknown(name) for name in COST_COLUMNS),
     )
     return sums.sort(keys, nulls_last=True).select(

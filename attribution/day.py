@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from attribution import gaps, notes, price_steps, rows
+from attribution import claims, contradictions, gaps, notes, price_steps, rows
 from attribution.against_bill import currencies, foreign_prices, rescaled
+from attribution.devices import add_cards
 from attribution.estimate import estimate
 from attribution.evidence import dark_spans, darken, seen_spans, weigh_clusters, while_seen
 from attribution.facts import DayFacts
@@ -36,6 +37,7 @@ from attribution.paying import (
 from attribution.phases import add_phase
 from attribution.pools import Rates
 from attribution.quote import quote
+from attribution.reservations import tell_tenants
 from attribution.shards import SHARDS, Shards, each, ranges
 from attribution.split import hour_parts, weigh_pools
 from attribution.usage import POD, PodUsage, read_usage
@@ -118,9 +120,11 @@ def close_day(
     holes = node_holes(facts)
     unwatched = dark_spans(facts, seen, holes)
     every_life = pod_lives(facts)
-    lives, who = _who(while_seen(every_life, seen, unwatched), settings)
+    pods = add_cards(while_seen(every_life, seen, unwatched), facts.nodes)
+    held_claims = claims.add(pods, claims.spans(facts, seen))
+    lives, who = _who(held_claims.lives, settings)
     there, maybe = there_spans(facts, up, lives, seen, holes)
-    usage = read_usage(facts.usage, _by_place(lives))
+    usage = read_usage(tell_tenants(facts.usage, every_life), _by_place(lives))
     held = _held(lives, usage, shards)
     billed = bill_lines(facts.charges, facts.start, facts.end)
     disks = estimate_volumes(billed, facts)
@@ -159,6 +163,8 @@ def close_day(
         *foreign,
         *disks.gaps,
         *others.gaps,
+        *claims.gaps(held_claims.lost),
+        *contradictions.find(lives, usage, facts.usage, hours),
     )
     told = (
         *notes.snapshots(clusters),

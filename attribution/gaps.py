@@ -7,18 +7,20 @@ from datetime import UTC, datetime
 
 import polars as pl
 
+from attribution.devices import CARD
 from attribution.evidence import NO_PODS, SNAPSHOT_ONLY
 from attribution.facts import DayFacts
 from attribution.identity import ambiguous_labels
+from attribution.methods import CPU, GPU, MEMORY, capacity
 from attribution.ratio import HOUR, KIB_PER_GIB
 from ledger.facts import Gap
 from ledger.settings import Settings
 from ledger.text import counted
 
 _UNIT = {
-    "cards": ("gpus", 1, "gpu_hours"),
-    "cpu": ("cpu_millicores", 1000, "core_hours"),
-    "memory": ("memory_kib", KIB_PER_GIB, "gib_hours"),
+    "cards": (GPU, CARD, "gpu_hours"),
+    "cpu": (CPU, 1000, "core_hours"),
+    "memory": (MEMORY, KIB_PER_GIB, "gib_hours"),
 }
 
 
@@ -43,6 +45,7 @@ def find(
         *_no_pods(hours),
         *_unknown_requests(hours),
         *_unknown_capacity(hours),
+        *_unknown_parts(hours),
         *_strangers(facts, lives),
         *_over_commit(hours),
         *ambiguous_labels(lives, settings),
@@ -113,7 +116,7 @@ _BLIND = {
 
 def _no_pods(hours: pl.DataFrame) -> Iterator[Gap]:
     """Clusters whose free capacity is not known to be free."""
-    free = (pl.col("gpus").fill_null(0) * pl.col("paid") - pl.col("held_cards")).clip(0)
+    free = (capacity(GPU).fill_null(0) * pl.col("paid") - pl.col("held_cards")).clip(0) / CARD
     rows = (
         hours.filter(pl.col("blind").is_not_null() & (pl.col("paid") > 0))
         .group_by("cluster", "blind")
@@ -148,13 +151,13 @@ def _unknown_requests(hours: pl.DataFrame) -> Iterator[Gap]:
 
 def _unknown_capacity(hours: pl.DataFrame) -> Iterator[Gap]:
     rows = (
-        hours.filter(pl.col("whole") == "capacity_unknown")
+        hours.filter(pl.col("whole") == "capacity_unknown", pl.col("unsized").is_null())
         .group_by("cluster")
         .agg(
             pl.col("node").n_unique().alias("nodes"),
             pl.col("node").min().alias("first"),
             (pl.col("paid").sum() / HOUR).alias("node_hours"),
-            (pl.col("held_cards").sum() / HOUR).alias("gpu_hours"),
+            (pl.col("held_cards").sum() / CARD / HOUR).alias("gpu_hours"),
         )
         .sort("cluster")
     )
@@ -162,6 +165,27 @@ def _unknown_capacity(hours: pl.DataFrame) -> Iterator[Gap]:
         yield Gap(
             "capacity_unknown",
             f"{cluster}: {nodes} nodes do not say their cards, CPU or memory, e.g. {first}",
+            {"node_hours": node_hours, "gpu_hours": gpu_hours},
+        )
+
+
+def _unknown_parts(hours: pl.DataFrame) -> Iterator[Gap]:
+    """Nodes with a pod that holds something of which nobody knows what it is of a card."""
+    rows = (
+        hours.filter(pl.col("unsized").is_not_null())
+        .group_by("cluster", "unsized", pl.col("gpu_model").fill_null("a card without a name"))
+        .agg(
+            pl.col("node").n_unique().alias("nodes"),
+            pl.col("node").min().alias("first"),
+            (pl.col("paid").sum() / HOUR).alias("node_hours"),
+            ((pl.col("paid") * pl.col("gpus").fill_null(0)).sum() / HOUR).alias("gpu_hours"),
+        )
+        .sort("cluster", "unsized", "gpu_model")
+    )
+    for cluster, what, card, nodes, first, node_hours, gpu_hours in rows.iter_rows():
+        yield Gap(
+            "capacity_unknown",
+            f"{cluster}: what {what} is of {card} is not known, on {nodes} nodes, e.g. {first}",
             {"node_hours": node_hours, "gpu_hours": gpu_hours},
         )
 
@@ -248,20 +272,20 @@ def withheld(hours: pl.DataFrame) -> Iterator[Gap]:
 
 def _over_commit(hours: pl.DataFrame) -> Iterator[Gap]:
     """Claims above capacity: everyone's share shrinks alike, the excess is named."""
-    for held, (size, per, amount) in _UNIT.items():
+    for held, (pool, per, amount) in _UNIT.items():
         split = (
             pl.col("carded")
             if held == "cards"
             else (~pl.col("carded") | (pl.col("method") != "gpu-first"))
         )
-        excess = pl.col(f"held_{held}") - pl.col(size) * (pl.col("paid") - pl.col("unseen"))
+        excess = pl.col(f"held_{held}") - capacity(pool) * (pl.col("paid") - pl.col("unseen"))
         rows = (
             hours.filter(split & pl.col("whole").is_null() & (excess > 0))
             .group_by("cluster")
             .agg(
                 pl.col("node").n_unique().alias("nodes"),
                 pl.col("node").min().alias("first"),
-                (excess.sum() / (HOUR * per)).alias(amount),
+                (excess.sum() / per / HOUR).alias(amount),
             )
             .sort("cluster")
         )

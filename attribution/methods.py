@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from attribution.devices import CARD, FINE
 from attribution.node_hours import cards_unknown
 
 GPU, CPU, MEMORY, WHOLE = range(4)
@@ -23,12 +24,13 @@ def classify(hours: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
 
     Args:
         hours: ``node_hours.node_hours``.
-        held: ``nh, who, cpu, memory, cards``; an amount is null where a request is not known.
+        held: ``nh, who, cpu, memory, cards, unsized``; an amount is null where it is not known.
 
     Returns:
         ``hours`` with ``carded``, ``whole`` (why the hour is not split: ``capacity_unknown``, or
-        ``no_samples`` where a request that it needs is not known; null = it is split),
-        ``rider_cpu``, ``rider_memory``, and ``held_cards``, ``held_cpu``, ``held_memory``.
+        ``no_samples`` where a request that it needs is not known; null = it is split), ``unsized``
+        (what a pod holds and nobody knows of the cards), ``rider_cpu``, ``rider_memory``, and
+        ``held_cards``, ``held_cpu``, ``held_memory``.
     """
     rider = pl.col("cards") == 0
     no_amount = pl.col("cpu").is_null() | pl.col("memory").is_null()
@@ -38,7 +40,8 @@ def classify(hours: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
         pl.col("memory").sum().alias("held_memory"),
         pl.col("cpu").filter(rider).sum().alias("rider_cpu"),
         pl.col("memory").filter(rider).sum().alias("rider_memory"),
-        pl.col("cards").is_null().any().alias("no_cards"),
+        (pl.col("cards").is_null() & pl.col("unsized").is_null()).any().alias("no_cards"),
+        pl.col("unsized").min(),
         no_amount.any().alias("no_amounts"),
         (no_amount & rider).any().alias("no_rider"),
     )
@@ -54,7 +57,12 @@ def classify(hours: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
         )
         .with_columns(
             carded.alias("carded"),
-            pl.when(cards_unknown() | (~carded & (pl.col("held_cards") > 0)) | (by_size & no_size))
+            pl.when(
+                cards_unknown()
+                | pl.col("unsized").is_not_null()
+                | (~carded & (pl.col("held_cards") > 0))
+                | (by_size & no_size)
+            )
             .then(pl.lit("capacity_unknown"))
             .when(
                 (carded & (pl.col("no_cards") | pl.col("no_rider")))
@@ -75,9 +83,10 @@ def claims(hours: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
         held: ``nh, who, start, end, cpu, memory, cards``.
 
     Returns:
-        ``nh, pool, kind, who`` (null unless a pod), ``start, end`` (of a pod's part), ``amount``,
-        ``card_ms`` (for pool gpu and hours that are not split). Claims of 0 are left out; a pool
-        without any goes to the idle, in a blind cluster to the unseen.
+        ``nh, pool, kind, who`` (null unless a pod), ``start, end`` (of a pod's part), ``amount``
+        (a weight), ``card_ms`` (parts of a card × ms; for pool gpu and hours that are not split).
+        Claims of 0 are left out; a pool without any goes to the idle, in a blind cluster to the
+        unseen.
     """
     both = held.join(hours.select("nh", "carded", "whole", "method"), on="nh")
     both = both.filter(pl.col("whole").is_null())
@@ -93,7 +102,7 @@ def claims(hours: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
             "who",
             "start",
             "end",
-            pl.col(name).alias("amount"),
+            pl.col(name).cast(pl.Int128).alias("amount"),
         )
         for pool, name in _NAMES.items()
     ]
@@ -102,8 +111,8 @@ def claims(hours: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
         "nh",
         pl.lit(WHOLE).alias("pool"),
         pl.lit(UNSEEN).alias("kind"),
-        pl.lit(1, dtype=pl.Int64).alias("amount"),
-        pl.max_horizontal(pl.col("gpus").fill_null(0) * pl.col("paid"), "held_cards").alias(
+        pl.lit(1, dtype=pl.Int128).alias("amount"),
+        pl.max_horizontal(capacity(GPU).fill_null(0) * pl.col("paid"), "held_cards").alias(
             "card_ms"
         ),
     )
@@ -115,8 +124,27 @@ def claims(hours: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
         .then("amount")
         .when(pl.col("card_ms") > 0)
         .then("card_ms")
-        .alias("card_ms")
+        .alias("card_ms"),
+        _weight().cast(pl.Int64).alias("amount"),
     ).sort("nh", "pool", "kind", "who", "start")
+
+
+def capacity(pool: int) -> pl.Expr:
+    """What a node has of a pool: parts of cards, millicores or KiB."""
+    size = pl.col(CAPACITY[pool]).cast(pl.Int128)
+    return size * CARD if pool == GPU else size
+
+
+def _weight() -> pl.Expr:
+    """Amounts as weights of a split, which add up to less than 2^63.
+
+    Parts of cards that are all whole multiples of a million are divided by it, which changes no
+    share; other amounts that are too large keep their leading digits.
+    """
+    amount, key = pl.col("amount"), ("nh", "pool")
+    coarse = (pl.col("pool") == GPU) & (amount % FINE == 0).all().over(key)
+    scaled = pl.when(coarse).then(amount // FINE).otherwise(amount)
+    return scaled // (scaled.sum().over(key) // 2**62 + 1)
 
 
 def _rest(hours: pl.DataFrame, pool: int) -> pl.DataFrame:
@@ -127,7 +155,7 @@ def _rest(hours: pl.DataFrame, pool: int) -> pl.DataFrame:
     """
     has = {GPU: pl.col("carded")}.get(pool, ~pl.col("carded") | (pl.col("method") != "gpu-first"))
     rows = hours.filter(has & pl.col("whole").is_null())
-    size = pl.col(CAPACITY[pool])
+    size = capacity(pool)
     unseen = size * pl.col("unseen")
     free = (size * pl.col("paid") - pl.col(f"held_{_NAMES[pool]}") - unseen).clip(0)
     blind = pl.col("blind").is_not_null()

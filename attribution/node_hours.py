@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 
 from attribution.identity import label
@@ -13,7 +15,17 @@ from ledger.settings import Settings
 
 NODE_HOUR = ("cluster", "node", "hour")
 _OWN = ("memory_kib", "method", "up", "paid", "unseen", "snapshot", "blind")
-_AMOUNTS = ("cpu", "memory", "cards")
+_OF_METER = {"cpu": "cpu_usage", "memory": "memory_working_set", "cards": "gpu_activity"}
+_HELD = (
+    *NODE_HOUR,
+    "who",
+    "start",
+    "end",
+    *_OF_METER,
+    "unsized",
+    "asked_cpu",
+    "asked_memory",
+)
 _FACTS = (
     "provider_id",
     "instance_type",
@@ -72,15 +84,7 @@ def node_hours(
         ``blind``.
     """
     hours = keys.sort(NODE_HOUR).with_row_index("nh")
-    for sampled in (False, True):
-        hours = _as_of(
-            hours,
-            nodes.filter(pl.col("interval_seconds").is_not_null() == sampled),
-            "_sampled" if sampled else "_told",
-        )
-    hours = hours.with_columns(
-        pl.coalesce(f"{name}_told", f"{name}_sampled").alias(name) for name in _FACTS
-    )
+    hours = told_at(hours.with_columns((pl.col("hour") + HOUR - 1).alias("at")), nodes, _FACTS)
     watched = by_hour(seen).group_by("cluster", "hour").agg(pl.col("ms").sum().alias("watched"))
     hours = hours.join(watched, on=["cluster", "hour"], how="left")
     hours = hours.join(clusters, on="cluster", how="left")
@@ -101,11 +105,32 @@ def node_hours(
     )
 
 
-def _as_of(hours: pl.DataFrame, nodes: pl.DataFrame, suffix: str) -> pl.DataFrame:
-    """The facts of one kind of source that stand at the end of each hour, else its first ones."""
+def told_at(points: pl.DataFrame, nodes: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
+    """What is known of nodes at some moments: by the API, else by samples.
+
+    Args:
+        points: ``cluster, node, at`` (ms); before the first row of a node its first facts stand.
+        nodes: Rows of ``nodes``.
+        names: Columns of them.
+
+    Returns:
+        The points, sorted by ``at``, with the columns ``names``.
+    """
+    for sampled, suffix in ((False, "_told"), (True, "_sampled")):
+        kind = nodes.filter(pl.col("interval_seconds").is_not_null() == sampled)
+        points = _as_of(points, kind, names, suffix)
+    return points.with_columns(
+        pl.coalesce(f"{name}_told", f"{name}_sampled").alias(name) for name in names
+    ).drop(f"{name}{suffix}" for name in names for suffix in ("_told", "_sampled"))
+
+
+def _as_of(
+    points: pl.DataFrame, nodes: pl.DataFrame, names: Sequence[str], suffix: str
+) -> pl.DataFrame:
+    """The facts of one kind of source that stand at some moments, else its first ones."""
     rows = (
-        nodes.select("cluster", "node", pl.col("start").dt.timestamp("ms").alias("since"), *_FACTS)
-        .sort("cluster", "node", "since", *_FACTS, nulls_last=True)
+        nodes.select("cluster", "node", pl.col("start").dt.timestamp("ms").alias("since"), *names)
+        .sort("cluster", "node", "since", *names, nulls_last=True)
         .unique(["cluster", "node", "since"], keep="last", maintain_order=True)
         .with_columns(
             pl.when(pl.col("since") == pl.col("since").min().over("cluster", "node"))
@@ -113,18 +138,21 @@ def _as_of(hours: pl.DataFrame, nodes: pl.DataFrame, suffix: str) -> pl.DataFram
             .otherwise("since")
             .alias("since")
         )
-        .rename({name: name + suffix for name in _FACTS})
+        .rename({name: name + suffix for name in names})
         .sort("since")
     )
-    ends = hours.with_columns((pl.col("hour") + HOUR - 1).alias("at")).sort("at")
-    return ends.join_asof(
-        rows,
-        left_on="at",
-        right_on="since",
-        by=["cluster", "node"],
-        strategy="backward",
-        check_sortedness=False,
-    ).drop("at", "since")
+    return (
+        points.sort("at")
+        .join_asof(
+            rows,
+            left_on="at",
+            right_on="since",
+            by=["cluster", "node"],
+            strategy="backward",
+            check_sortedness=False,
+        )
+        .drop("since")
+    )
 
 
 def cards_unknown() -> pl.Expr:
@@ -145,51 +173,87 @@ def held_amounts(lives: pl.DataFrame, usage: PodUsage) -> pl.DataFrame:
     """What each pod had of each resource in each hour: max(request, use), integrated.
 
     Args:
-        lives: Pod intervals with ``who``, ``cluster, uid, node, start, end`` and requests.
+        lives: Pod intervals with ``who``, ``cluster, uid, node, start, end``, requests, and
+            ``cards, devices, unsized`` (``devices.add_cards``).
         usage: What the pods used.
 
     Returns:
-        ``cluster, node, hour, who, start, end, cpu`` (millicore·ms), ``memory`` (KiB·ms), ``cards``
-        (card·ms; each of the three null where a request is not known), ``active`` and ``watched``
-        (activity·1e9·ms and ms, over the sampled time of the pod's cards), and ``sampled``: whether
-        that is its card·ms but for a tenth, or but for two intervals of each life and card.
+        ``cluster, node, hour, who, start, end``;
+        ``cpu`` (millicore·ms), ``memory`` (KiB·ms), ``cards`` (parts of a card × ms; each of the
+        three null where it is not known), ``unsized`` (what is not known of the node's cards);
+        ``asked_cpu, asked_memory`` (the request alone) and ``used_cpu, used_memory`` (the use
+        alone; null unless it was sampled);
+        ``active`` and ``watched`` (activity·1e9·ms and ms, over the sampled time of the pod's
+        cards), and ``sampled``: whether that is the ms of all cards that it touches.
+
+    Sampled is what lacks at most a tenth of the time, or two intervals of each life and card.
     """
-    hours = by_hour(
+    rows = by_hour(
         lives.select(
-            "cluster",
-            "uid",
+            *POD,
             "node",
             "who",
             "start",
             "end",
             pl.col("cpu_millicores").clip(0).alias("cpu"),
             (pl.col("memory_bytes").clip(0) // 1024).alias("memory"),
-            pl.col("gpus").clip(0).alias("cards"),
+            "cards",
+            "devices",
+            "unsized",
         )
     ).with_row_index("life")
-    slots = _slots(hours, usage)
-    sums = hours.join(slots, on="life", how="left").with_columns(
-        *(
-            pl.col(name) * pl.col("ms") + pl.col(f"more_{name}").fill_null(0)
-            for name in ("cpu", "memory")
-        ),
-        pl.col("cards") * pl.col("ms"),
-        (2 * pl.col("cards") * pl.col("step")).alias("edges"),
+    for slots in _slots(rows, usage):
+        rows = rows.join(slots, on="life", how="left", maintain_order="left")
+    asked = {name: pl.col(name) * pl.col("ms") for name in ("cpu", "memory")}
+    rows = rows.with_columns(
+        *((amount + pl.col(f"above_{n}").fill_null(0)).alias(n) for n, amount in asked.items()),
+        *(amount.alias(f"asked_{name}") for name, amount in asked.items()),
+        pl.col("cards").cast(pl.Int128) * pl.col("ms"),
+        pl.col("devices") * pl.col("ms"),
+        (2 * pl.col("devices") * pl.col("step_cards")).alias("step_cards"),
+        *((2 * pl.col(f"step_{name}")).alias(f"step_{name}") for name in asked),
     )
-    totals = sums.group_by(*NODE_HOUR, "who").agg(
+    known = (*_OF_METER, *(f"asked_{name}" for name in asked))
+    sums = [f"{part}_{name}" for name in _OF_METER for part in ("used", "watched", "step")]
+    totals = rows.group_by(*NODE_HOUR, "who").agg(
         pl.col("start").min(),
         pl.col("end").max(),
-        *(pl.when(pl.col(n).null_count() == 0).then(pl.col(n).sum()) for n in _AMOUNTS),
-        pl.col("active", "watched", "edges").sum(),
+        *(pl.when(pl.col(n).null_count() == 0).then(pl.col(n).sum()) for n in known),
+        pl.col("unsized").min(),
+        pl.col("ms", "devices", "covered_cpu", "covered_memory", *sums).sum(),
     )
-    missing = pl.col("cards") - pl.col("watched")
-    near = missing <= pl.max_horizontal(pl.col("cards") // 10, "edges")
-    sampled = (near & (pl.col("watched") > 0)).fill_null(value=False)
-    return totals.with_columns(sampled.alias("sampled")).drop("edges")
+    return totals.select(
+        *_HELD,
+        *(_use(name).alias(f"used_{name}") for name in asked),
+        pl.col("used_cards").alias("active"),
+        pl.col("watched_cards").alias("watched"),
+        _sampled("cards", pl.col("devices")).alias("sampled"),
+    )
 
 
-def _slots(hours: pl.DataFrame, usage: PodUsage) -> pl.DataFrame:
-    """Use above the request, and activity, of each pod-hour: overlap of life and slot."""
+def _sampled(name: str, whole: pl.Expr) -> pl.Expr:
+    """Whether a meter was sampled for all of a time, but for a tenth or the edges of lives."""
+    watched = pl.col(f"watched_{name}")
+    near = whole - watched <= pl.max_horizontal(whole // 10, f"step_{name}")
+    return (near & (watched > 0)).fill_null(value=False)
+
+
+def _use(name: str) -> pl.Expr:
+    """The mean of the slots with samples over the whole time; null if they lack too much of it."""
+    used, covered, ms = pl.col(f"used_{name}"), pl.col(f"covered_{name}"), pl.col("ms")
+    mean = used // covered * ms + used % covered * ms // covered
+    return pl.when(_sampled(name, ms) & (covered > 0)).then(mean)
+
+
+def _slots(hours: pl.DataFrame, usage: PodUsage) -> list[pl.DataFrame]:
+    """The use of each resource in each pod-hour: overlap of life and slot.
+
+    Returns:
+        Per resource: ``life``, and with the resource as suffix ``used`` (use · ms, or activity ·
+        1e9 · watched ms), ``watched`` (ms that were sampled) and ``step`` (ms between two samples);
+        of CPU and memory also ``covered`` (ms of slots with samples) and ``above`` (use above the
+        request · ms).
+    """
     met = usage.slots().join(
         hours.join(usage.pods, on=list(POD)).select(
             "life", "id", "hour", "start", "end", "cpu", "memory"
@@ -198,17 +262,14 @@ def _slots(hours: pl.DataFrame, usage: PodUsage) -> pl.DataFrame:
     )
     overlap = pl.min_horizontal("end", pl.col("slot") + SLOT) - pl.max_horizontal("start", "slot")
     met = met.with_columns(overlap.alias("ms")).filter(pl.col("ms") > 0)
-    watched = pl.min_horizontal("ms", "watched")
-
-    def more(meter: str, name: str) -> pl.Expr:
-        above = (pl.col("value") - pl.col(name)).clip(0) * pl.col("ms")
-        return above.filter(pl.col("meter") == METERS.index(meter)).sum().alias(f"more_{name}")
-
-    busy = pl.col("meter") == METERS.index("gpu_activity")
-    return met.group_by("life").agg(
-        more("cpu_usage", "cpu"),
-        more("memory_working_set", "memory"),
-        (pl.col("value") * watched).filter(busy).sum().alias("active"),
-        watched.filter(busy).sum().alias("watched"),
-        pl.col("step").filter(busy).max(),
-    )
+    watched, ms, value = pl.min_horizontal("ms", "watched"), pl.col("ms"), pl.col("value")
+    found = []
+    for name, meter in _OF_METER.items():
+        figures = {"used": value * (watched if name == "cards" else ms), "watched": watched}
+        if name != "cards":
+            figures |= {"covered": ms, "above": (value - pl.col(name)).clip(0) * ms}
+        own = met.lazy().filter(pl.col("meter") == METERS.index(meter)).group_by("life")
+        sums = (figure.sum().alias(f"{part}_{name}") for part, figure in figures.items())
+        step = pl.col("step").max().cast(pl.Int64).alias(f"step_{name}")
+        found.append(own.agg(*sums, step))
+    return pl.collect_all(found)
