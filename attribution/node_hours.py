@@ -6,15 +6,14 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from attribution.identity import label
-from attribution.phases import glob_regex
+from attribution.node_pools import WEIGHTS, chosen
 from attribution.ratio import HOUR
 from attribution.spans import by_hour, intersect
 from attribution.usage import METERS, POD, SLOT, PodUsage
 from ledger.settings import Settings
 
 NODE_HOUR = ("cluster", "node", "hour")
-_OWN = ("memory_kib", "method", "up", "paid", "unseen", "snapshot", "blind")
+_OWN = ("memory_kib", "method", *WEIGHTS, "up", "paid", "unseen", "snapshot", "blind")
 _OF_METER = {"cpu": "cpu_usage", "memory": "memory_working_set", "cards": "gpu_activity"}
 _HELD = (
     *NODE_HOUR,
@@ -79,7 +78,8 @@ def node_hours(
         settings: ``node_pools``.
 
     Returns:
-        One row per key, sorted, numbered ``nh``: ``_FACTS`` (``memory_kib`` for bytes), ``method``,
+        One row per key, sorted, numbered ``nh``: ``_FACTS`` (``memory_kib`` for bytes),
+        ``method`` and ``WEIGHTS`` (``node_pools.chosen``),
         ``up``, ``paid`` and ``unseen`` in milliseconds, and the cluster's ``snapshot`` and
         ``blind``.
     """
@@ -98,7 +98,7 @@ def node_hours(
                 paid - pl.col("up_seen").fill_null(0), HOUR - pl.col("watched").fill_null(0)
             ).alias("unseen"),
             (pl.col("memory_bytes") // 1024).alias("memory_kib"),
-            _method(settings).alias("method"),
+            *chosen(settings),
         )
         .select("nh", *NODE_HOUR, *_FACTS, *_OWN)
         .sort("nh")
@@ -158,15 +158,6 @@ def _as_of(
 def cards_unknown() -> pl.Expr:
     """Whether the node has cards of a known model, but nobody knows how many (shared cards)."""
     return pl.col("gpus").is_null() & pl.col("gpu_model").is_not_null()
-
-
-def _method(settings: Settings) -> pl.Expr:
-    chosen = []
-    for pool in settings.node_pools:
-        key, _, pattern = pool.match.label.partition("=")
-        hit = label("labels", key).str.contains(glob_regex(pattern))
-        chosen.append(pl.when(hit).then(pl.lit(pool.split)))
-    return pl.coalesce(*chosen, pl.lit("gpu-first"))
 
 
 def held_amounts(lives: pl.DataFrame, usage: PodUsage) -> pl.DataFrame:

@@ -10,21 +10,10 @@ from dataclasses import dataclass
 import polars as pl
 
 from attribution.methods import CAPACITY, CPU, GPU, MEMORY, WHOLE
+from attribution.node_pools import AWS, WEIGHTS, fine
 from attribution.ratio import KIB_PER_GIB, divide, worth
 from ledger.money import UNITS
 from ledger.settings import Prices, Settings
-
-_MILLI = 1000
-_WEIGHTS = {
-    "aws-split": {GPU: 90 * _MILLI * KIB_PER_GIB, CPU: 9 * KIB_PER_GIB, MEMORY: _MILLI},
-    "opencost": {
-        GPU: 950_000 * _MILLI * KIB_PER_GIB,
-        CPU: 31_611 * KIB_PER_GIB,
-        MEMORY: 4_237 * _MILLI,
-    },
-}
-"""Weight of one card, one millicore and one KiB."""
-
 
 BUILT_IN_CURRENCY = "USD"
 """Currency of the built-in reference rates."""
@@ -89,17 +78,18 @@ def _weight(pool: int) -> pl.Expr:
     }[pool]
     first = pl.when(pl.col("price") > 0).then(first).otherwise(int(pool == GPU))
     size = pl.col(CAPACITY[pool]).cast(pl.Int128)
-    plain = None if pool == GPU else size * _WEIGHTS["aws-split"][pool]
+    by_weight = size * pl.col(WEIGHTS[pool])
+    # A node without cards, in a pool that weighs nothing but cards, is split as any other.
+    none = pl.all_horizontal(pl.col(name) == 0 for name in WEIGHTS[CPU:])
+    plain = pl.when(none).then(size * fine(AWS)[pool]).otherwise(by_weight)
     return (
         pl.when(pl.col("whole").is_not_null())
         .then(None)
         .when(~pl.col("carded"))
-        .then(plain)
+        .then(None if pool == GPU else plain)
         .when(pl.col("method") == "gpu-first")
         .then(first)
-        .when(pl.col("method") == "aws-split")
-        .then(size * _WEIGHTS["aws-split"][pool])
-        .otherwise(size * _WEIGHTS["opencost"][pool])
+        .otherwise(by_weight)
     )
 
 
@@ -133,7 +123,7 @@ def _at_rates(cpu: pl.Expr, memory: pl.Expr, rates: Rates) -> tuple[pl.Expr, pl.
     does, by the weights of ``aws-split``; on a node that does not say its size nothing can.
     """
     # Their common divisor goes, and whole multiples are taken apart, to stay inside 128 bits.
-    weights = {pool: weight // 8 for pool, weight in _WEIGHTS["aws-split"].items()}
+    weights = [weight // 8 for weight in fine(AWS)]
     price = pl.col("price").cast(pl.Int128).clip(0)
     node = pl.sum_horizontal(
         pl.col(CAPACITY[pool]).cast(pl.Int128) * weights[pool] for pool in (GPU, CPU, MEMORY)

@@ -18,6 +18,8 @@ from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from ledger.node_pools import NodePool as NodePool
+from ledger.node_pools import PoolMatch as PoolMatch
 from ledger.pricing import Currency
 from ledger.pricing import Prices as Prices
 from ledger.stores import Store
@@ -99,19 +101,6 @@ class Bill(Block):
     timezone: TimeZone = Field("UTC", description="zone of times that carry none")
     currency: Currency | None = Field(None, description="of declared costs that name none")
     required: bool = True
-
-
-class PoolMatch(Block):
-    """Which nodes a pool holds: a label ``key=value`` (globs allowed)."""
-
-    label: str = Field(pattern=r"^[^=]+=.*$")
-
-
-class NodePool(Block):
-    """How the nodes of a pool share their price among resources."""
-
-    match: PoolMatch
-    split: Literal["gpu-first", "aws-split", "opencost"] = "gpu-first"
 
 
 _KEYS = "experiment model_version pipeline owner project phase".split()
