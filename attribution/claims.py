@@ -38,14 +38,11 @@ class Claimed:
     lost: pl.DataFrame
 
 
-def spans(facts: DayFacts, seen: pl.DataFrame) -> pl.DataFrame:
-    """The claims of cards while their cluster was seen.
-
-    What the API tells of a claim wins over what samples do.
+def spans(facts: DayFacts) -> pl.DataFrame:
+    """The claims of cards; what the API tells of one wins over what samples do.
 
     Args:
         facts: The day.
-        seen: When each cluster was seen.
 
     Returns:
         ``cluster, claim`` (uid), ``namespace, node, start, end``, ``cards`` (parts of a card; null
@@ -74,8 +71,7 @@ def spans(facts: DayFacts, seen: pl.DataFrame) -> pl.DataFrame:
         .alias("unsized"),
         pl.col("pods").fill_null("[]").str.json_decode(pl.List(pl.String)),
     )
-    rows = rows.filter((pl.col("cards") > 0) | pl.col("cards").is_null()).drop("told", "name")
-    return intersect(rows, seen, ["cluster"])
+    return rows.filter((pl.col("cards") > 0) | pl.col("cards").is_null()).drop("told", "name")
 
 
 def _sized(rows: pl.DataFrame) -> pl.DataFrame:
@@ -98,7 +94,7 @@ def add(lives: pl.DataFrame, claims: pl.DataFrame) -> Claimed:
 
     Args:
         lives: ``devices.add_cards``.
-        claims: ``spans``.
+        claims: ``spans``, while cluster and node were seen.
     """
     nothing = {"cluster": pl.String(), "claim": pl.String()}
     none_lost = pl.DataFrame(schema={**nothing, "node_ms": pl.Int64(), "card_ms": pl.Int128()})

@@ -121,7 +121,7 @@ def close_day(
     unwatched = dark_spans(facts, seen, holes)
     every_life = pod_lives(facts)
     pods = add_cards(while_seen(every_life, seen, unwatched), facts.nodes)
-    held_claims = claims.add(pods, claims.spans(facts, seen))
+    held_claims = claims.add(pods, while_seen(claims.spans(facts), seen, unwatched))
     lives, who = _who(held_claims.lives, settings)
     there, maybe = there_spans(facts, up, lives, seen, holes)
     usage = read_usage(tell_tenants(facts.usage, every_life), _by_place(lives))
@@ -173,6 +173,7 @@ def close_day(
         *laid.notes,
         *rescaled(quotes, paid_hours, parts),
         *sums.foreign,
+        *disks.notes,
         *others.notes,
     )
     return DayCosts(

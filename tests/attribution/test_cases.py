@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from datetime import date
 from decimal import Decimal
@@ -18,6 +17,7 @@ from ledger.errors import UsageError
 from ledger.settings import NodePool, PoolMatch, Prices, Settings
 from ledger.store import Ledger
 from ledger.window import Window
+from tests.field_cases import allocation_cases
 
 if TYPE_CHECKING:
     from tests.attribution.conftest import DayBuilder
@@ -28,8 +28,7 @@ NAMED = Settings()
 
 @pytest.fixture(scope="session")
 def cases(shared: Path) -> Mapping[str, Any]:
-    rows = json.loads((shared / "cases" / "allocation.json").read_text())
-    return {row["id"]: row for row in rows}
+    return allocation_cases(shared)
 
 
 def clock(text: str) -> float:
@@ -49,6 +48,54 @@ def by_pod(costs: pl.DataFrame) -> dict[str, float]:
 
 def approx(case: Mapping[str, Any], expected: Mapping[str, Any]) -> Any:  # noqa: ANN401
     return pytest.approx(expected, abs=case["tolerance"])
+
+
+@pytest.mark.parametrize("name", ["S5-a", "S5-b", "S5-c", "S5-d", "S5-e", "S5-f", "S5-g"])
+def test_a_pod_pays_for_the_larger_of_request_and_use(
+    cases: Mapping[str, Any], new_day: type[DayBuilder], name: str
+) -> None:
+    """A node of 100 cores or 100 million KiB at 100 dollars: a dollar each, so cost is the basis.
+
+    The case counts memory in units of its own; here they are KiB, the unit of shares. No request is
+    one of 0: null would be a request that nobody knows.
+    """
+    case = cases[name]
+    told = case["given"]
+    cpu = told["resource"] == "cpu"
+    size, meter, unit = (100, "cpu_usage", 1000) if cpu else (10**8, "memory_working_set", 1024)
+    amounts = {"cpu_millicores": 0, "memory_bytes": 0}
+    column = "cpu_millicores" if cpu else "memory_bytes"
+    day = new_day().node(gpus=0, end=1, **(amounts | {column: size * unit}))
+    day.line("l", effective="100")
+    day.pod("u", end=1, **(amounts | {column: int((told["request"] or 0) * unit)}))
+    if told["usage"] is not None:
+        for slot in range(4):
+            day.use("u", meter, slot / 4, told["usage"] * (1 if cpu else unit))
+    paid = by_pod(day.attribute().costs).get("u", 0.0)
+    assert paid * size / 100 == approx(case, case["expect"]["basis"])
+
+
+def test_a_total_is_the_exact_sum_of_its_parts(
+    cases: Mapping[str, Any],
+    new_day: type[DayBuilder],
+    ledger: Ledger,
+    write_day: Callable[..., None],
+) -> None:
+    case = cases["S10-a"]
+    told, hours = case["given"], int(case["given"]["hours"])
+    cards = int(told["gpu_hours"]) // hours
+    day = new_day().node(gpus=cards).pod("u", gpus=cards, labels={"experiment": "a"})
+    day.line("gpu", until=hours, effective=told["gpu"])
+    for part in ("cpu", "ram", "network", "pv"):
+        tags = {"Tags": '{"experiment":"a"}', "ServiceName": part}
+        day.line(part, f"x-{part}", until=hours, effective=told[part], **tags)
+    write_day(ledger, day)
+    attribute(ledger, NAMED, [date(2026, 11, 30)], version="test")
+    window = Window.of_day(date(2026, 11, 30))
+    (result,) = query(ledger, Query(window, by=("experiment",)))
+    (row,) = result.rows
+    assert (row["cost"], result.total) == (Decimal(case["expect"]["total"]),) * 2
+    assert row["gpu_hours"] / hours == float(case["expect"]["gpus"])
 
 
 @pytest.mark.parametrize("name", ["S15-a", "S15-b"])
