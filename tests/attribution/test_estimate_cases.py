@@ -226,12 +226,13 @@ def test_a_bill_without_matching_lines_is_idle_and_a_named_rest(
     cases: Mapping[str, Case], new_day: type[DayBuilder], name: str
 ) -> None:
     given, expect = cases[name]["given"], cases[name]["expect"]
-    # One node of cards that are worth a millionth of the node each: shares are exact.
+    # A node of nothing but CPU, of a millicore for the smallest part of money: shares are exact.
     node, held = Decimal(given["node_cost"]), Decimal(given["workload_cost"])
     scale = 10 ** max(-int(node.as_tuple().exponent), -int(held.as_tuple().exponent))
-    cards = int(node * scale)
-    day = new_day().node(end=1, gpus=cards, instance_type="t3.medium", provider_id=None)
-    day.pod("u", end=1, gpus=int(held * scale), labels={"experiment": "workloads"})
+    size: dict[str, Any] = {"gpus": 0, "memory_bytes": 0, "cpu_millicores": int(node * scale)}
+    day = new_day().node(end=1, instance_type="t3.medium", provider_id=None, **size)
+    labels = {"experiment": "workloads"}
+    day.pod("u", end=1, cpu_millicores=int(held * scale), labels=labels)
     day.line(
         "l",
         None,
