@@ -269,3 +269,29 @@ def test_two_currencies_are_neither_compared_nor_added(
     }
     assert [{"reason": gap["reason"]} for gap in named(books)] == expect["gaps"]
     assert not any("scaled by" in note for note in books.notes)
+
+
+def test_unit_rates_that_do_not_add_up_to_the_bill_are_scaled_and_it_is_said(
+    cases: Mapping[str, Case], new_day: type[DayBuilder]
+) -> None:
+    given, expect = cases["S11"]["given"], cases["S11"]["expect"]
+    size, rates = given["capacity"], given["rates"]
+    prices = {"gpu": {"default": rates["gpu"]}, "vcpu": rates["vcpu"], "gib": rates["gb"]}
+    settings = settings_of(host="apart", **prices)
+
+    def node() -> DayBuilder:
+        return new_day().node(
+            end=1,
+            gpus=size["gpu"],
+            cpu_millicores=size["vcpu"] * 1000,
+            memory_bytes=size["gb"] * GIB,
+            instance_type="g4dn.xlarge",
+        )
+
+    tolerance = cases["S11"]["tolerance"]
+    assert cost(close(node(), settings).costs) == pytest.approx(expect["raw_sum"], abs=tolerance)
+    books = close(node().line("l", effective=str(given["node_price_hour"])), settings)
+    assert cost(books.costs) == pytest.approx(expect["sum"], abs=tolerance)
+    [note] = [note for note in books.notes if "scaled by" in note]
+    assert "unit prices of g4dn.xlarge add to 0.18 % above the bill of the node" in note
+    assert float(note.rpartition(" ")[2]) == pytest.approx(expect["factor"], abs=1e-5)
