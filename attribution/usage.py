@@ -69,7 +69,7 @@ def _all_unlike(rows: pl.DataFrame) -> bool:
     first, last = rows.select(pl.col("slot").min(), last=pl.col("slot").max()).row(0)
     if last - first >= 2**27:  # one and a half days: not all in one day's rows, not in one number
         return False
-    what = pl.col("series").cast(pl.Int64) * 2**2 + pl.col("meter")
+    what = pl.col("series").cast(pl.Int64) * 2**3 + pl.col("meter")
     number = what * 2**27 + (pl.col("slot") - first)
     return int(rows.select(number.n_unique()).item()) == rows.height
 
