@@ -80,17 +80,18 @@ def clean(raw: pl.DataFrame, series: Series, window: Window, who: Identity) -> C
             count nothing twice.
         who: Whose samples are kept.
     """
-    table, strange = _label_table(raw["labels"].unique().sort(), series, who)
+    texts = raw["labels"].unique().sort()
+    table, strange = _label_table(texts, series, who)
     bad = _count_strangers(raw, strange, series, window)
-    rows = raw.join(
-        table.select("labels", "series", "ident", "origin", "meaning"), on="labels"
-    ).select("series", "ident", "origin", "meaning", time="timestamp", value="value")
+    rows = _by_number(raw, texts, table)
     read = rows.filter(_inside("time", window)).height + sum(entry.count for entry in bad)
     rows, garbage = _sift(rows, series, window)
     if series.nonzero:
         rows = rows.filter(pl.col("value") != 0)
-    rows = rows.unique().sort("series", "time")
+    rows = _once(rows)
     interval = _usual(rows)
+    numbers = table.select("ident", "origin", "meaning")  # in order of the series
+    rows = rows.with_columns(column.gather(rows["series"]) for column in numbers)
     rows, conflicts = _collapse(rows, window)
     rows = _thin(rows, interval, table)
     notes = (
@@ -145,6 +146,29 @@ def _label_table(
     }
     table = _number(pl.DataFrame(kept, schema=schema), series)
     return table, strange
+
+
+def _by_number(raw: pl.DataFrame, texts: pl.Series, table: pl.DataFrame) -> pl.DataFrame:
+    """``series``, ``time``, ``value`` of the samples that are kept.
+
+    Labels are compared once, as categories: joined as text they take most of the time of a day.
+    """
+    known = texts.drop_nulls()
+    numbers = known.to_frame().join(
+        table.select("labels", "series"), on="labels", how="left", maintain_order="left"
+    )["series"]
+    codes = raw["labels"].cast(pl.Enum(known)).to_physical()
+    return pl.DataFrame(
+        {"series": numbers.gather(codes), "time": raw["timestamp"], "value": raw["value"]}
+    ).drop_nulls("series")
+
+
+def _once(rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows sorted by series, time and value, without repetitions."""
+    names = ("series", "time", "value")
+    other = (pl.col(name).ne_missing(pl.col(name).shift()) for name in names)
+    first = pl.int_range(pl.len()) == 0
+    return rows.sort(names).filter(pl.any_horizontal(first, *other))
 
 
 def _columns(labels: dict[str, str], series: Series) -> dict[str, str | int | None]:
