@@ -10,7 +10,7 @@ import polars as pl
 
 from collector.prometheus.clean import Cleaned, Identity, clean
 from collector.prometheus.metric import Series
-from collector.prometheus.series import ALL, FALLBACKS, MARGIN
+from collector.prometheus.series import ALL, FALLBACKS, MARGIN, NODE_INFO, POD_INFO
 from collector.prometheus.source import QueryError, SampleSource
 from ledger.facts import Gap, Quarantine
 from ledger.window import Window
@@ -94,9 +94,12 @@ class Reader:
 
     @cached_property
     def _held(self) -> frozenset[str]:
-        asked = {name for series in ALL if series.optional for name in series.names}
-        more = {name for series in ALL for name in series.also}
-        return self.source.held(sorted(asked | more), self.wide)
+        """What the source holds; an answer that lacks what every cluster has tells nothing."""
+        optional = {name for series in ALL if series.optional for name in series.names}
+        wanted = optional | {name for series in ALL for name in series.also}
+        usual = {NODE_INFO.metric, POD_INFO.metric}
+        held = self.source.held(sorted(wanted | usual), self.wide)
+        return held if usual & held else frozenset(wanted)
 
     def _read(self, series: Series, span: Window, *, first: bool = True) -> Cleaned | None:
         parts = []
