@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from attribution import claims, contradictions, gaps, notes, price_steps, rows
+from attribution import aws_splits, claims, contradictions, gaps, notes, price_steps, rows
 from attribution.against_bill import currencies, foreign_prices, rescaled
 from attribution.devices import add_cards
 from attribution.estimate import estimate
@@ -149,12 +149,15 @@ def close_day(
     times = price_steps.Times(there, while_seen(there, seen, unwatched), lives, usage)
     hours, held, estimated = price_steps.cut(hours, held, made.lines, made.steps, times)
     hours = classify(hours, held)
+    split_told = aws_splits.read(facts.pod_splits, ids, lives, hours)
+    hours = split_told.split_whole(hours)
     every, numbered = _all_lines(lines, line_hours, hours, estimated, laid)
     rates = Rates.of(settings)
     parts, rest = laid.apart(hour_parts(every, numbered), every)
     loose = pl.concat([lines.join(numbered, on="line", how="anti"), rest.select(lines.columns)])
     others = place(loose, lives, who, facts, settings)
-    work = rows.Day(every, hours, held, who, weigh_pools(parts, hours, rates), rates)
+    weights, split_told = split_told.over(weigh_pools(parts, hours, rates), parts, hours)
+    work = rows.Day(every, hours, held, who, weights, rates, split_told)
     sums = rows.write(work, parts, others.rows, sink, shards)
     found = (
         *gaps.find(facts, settings, hours, every_life, seen),

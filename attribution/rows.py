@@ -9,6 +9,7 @@ from itertools import chain, pairwise
 import polars as pl
 
 from attribution import notes, reconcile
+from attribution.aws_splits import PodSplits
 from attribution.costs import assemble, daily, daily_keys, line_rows, node_rows
 from attribution.pools import Rates
 from attribution.shards import Shards, by_node, each
@@ -26,6 +27,7 @@ class Day:
         who: What each pod is, by ``who``.
         weights: ``split.weigh_pools``.
         rates: Reference rates.
+        told: The provider's own splits.
     """
 
     lines: pl.DataFrame
@@ -34,6 +36,7 @@ class Day:
     who: pl.DataFrame
     weights: pl.DataFrame
     rates: Rates
+    told: PodSplits
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,7 @@ def of_nodes(parts: pl.DataFrame, day: Day) -> Rows:
         day: The day.
     """
     held = day.held.join(parts.select("nh").unique(), on="nh", how="semi")
-    shares = node_shares(parts, day.hours, held, day.weights)
+    shares = node_shares(parts, day.hours, held, day.weights, day.told)
     costs = assemble(day.lines, node_rows(shares, day.hours, held, day.who))
     foreign = notes.foreign_riders(shares, day.lines, day.hours, day.rates)
     return _rows(costs, shares, tuple(foreign))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from attribution.aws_splits import PodSplits
 from attribution.methods import claims
 from attribution.pools import Rates, pools
 from ledger.money import split
@@ -44,7 +45,11 @@ def weigh_pools(parts: pl.DataFrame, hours: pl.DataFrame, rates: Rates) -> pl.Da
 
 
 def node_shares(
-    parts: pl.DataFrame, hours: pl.DataFrame, held: pl.DataFrame, weights: pl.DataFrame
+    parts: pl.DataFrame,
+    hours: pl.DataFrame,
+    held: pl.DataFrame,
+    weights: pl.DataFrame,
+    told: PodSplits,
 ) -> pl.DataFrame:
     """Split hours of lines over pools and claims.
 
@@ -53,6 +58,7 @@ def node_shares(
         hours: ``methods.classify``.
         held: Amounts per ``nh`` and ``who``.
         weights: ``weigh_pools`` of all parts of the day.
+        told: The provider's own splits, which stand in the place of claims.
 
     Returns:
         ``line, nh, pool, kind, who, start, end, card_ms`` and the amounts, in the order of the
@@ -77,7 +83,9 @@ def node_shares(
         ordered=True,
     )
     by_pool = pooled.drop("part", "weight", "currency").with_row_index("share").collect()
-    claimed = claims(hours, held).sort("nh", "pool", "kind", "who", "start", nulls_last=True)
+    claimed = told.claimed(claims(hours, held)).sort(
+        "nh", "pool", "kind", "who", "start", nulls_last=True
+    )
     rows = split(
         by_pool.join(claimed, on=["nh", "pool"], maintain_order="left_right").lazy(),
         group=["share"],
