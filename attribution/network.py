@@ -7,12 +7,14 @@ line splits by all bytes that its pods sent (or received), with low confidence.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import polars as pl
 
 from attribution.facts import DayFacts
 from attribution.identity import first_hit, line_rule
 from attribution.line_words import inbound, is_network, with_words
-from attribution.parts import Found, moments, parts_of, unattributed, weights
+from attribution.parts import Found, in_steps, moments, parts_of, unattributed, weights
 from attribution.ratio import milliseconds
 from ledger.settings import Settings
 
@@ -70,19 +72,27 @@ def place_network(
     mine = _of_cluster(_nameless(traffic, settings), facts)
     seen = _bytes(meters, lives)
     both = (
-        mine.join(seen, on=["cluster", "meter"])
-        .with_columns(
-            pl.max_horizontal("start", "slot").alias("from"),
-            pl.min_horizontal("end", pl.col("slot") + SLOT).alias("until"),
+        in_steps(mine, SLOT)
+        .join(
+            seen.slots, left_on=["cluster", "meter", "step"], right_on=["cluster", "meter", "slot"]
         )
-        .filter(pl.col("from") < pl.col("until"))
+        .select(
+            "line",
+            "number",
+            "who",
+            "bytes",
+            pl.max_horizontal("start", "step").alias("from"),
+            pl.min_horizontal("end", pl.col("step") + SLOT).alias("until"),
+        )
     )
-    sums = both.group_by("line", "cluster", "uid", "who").agg(
-        pl.col("bytes").cast(pl.Int128).sum().alias("amount"),
-        pl.col("from").min(),
-        pl.col("until").max(),
-        pl.col("namespace").min(),
-        pl.col("pod").min(),
+    sums = (
+        both.group_by("line", "number", "who")
+        .agg(
+            pl.col("bytes").cast(pl.Int128).sum().alias("amount"),
+            pl.col("from").min(),
+            pl.col("until").max(),
+        )
+        .join(seen.pods, on="number")
     )
     told = sums.with_columns(
         weights("amount").alias("weight"),
@@ -124,25 +134,46 @@ def _of_cluster(lines: pl.DataFrame, facts: DayFacts) -> pl.DataFrame:
     ).filter(pl.col("cluster").is_in(known.implode()))
 
 
-def _bytes(meters: pl.DataFrame, lives: pl.DataFrame) -> pl.DataFrame:
-    """``cluster, uid, namespace, pod, meter, slot, bytes, who`` of each pod and slot.
+@dataclass(frozen=True)
+class _Bytes:
+    """What pods sent and received.
 
-    A slot counts for the part of it that was sampled.
+    Args:
+        slots: ``number, cluster, meter, slot, bytes, who``.
+        pods: ``number, cluster, uid, namespace, pod``.
     """
+
+    slots: pl.DataFrame
+    pods: pl.DataFrame
+
+
+def _bytes(meters: pl.DataFrame, lives: pl.DataFrame) -> _Bytes:
+    """The bytes of each pod and slot; a slot counts for the part of it that was sampled."""
     part = (pl.col("samples") / pl.col("expected")).clip(0, 1)
     part = pl.when(part.is_finite()).then(part).otherwise(1.0)
     amount = pl.col("mean") * (SLOT / 1000) * part
+    pod = ["cluster", "uid"]
+    pods = (
+        meters.group_by(pod)
+        .agg(pl.col("namespace").min(), pl.col("pod").min())
+        .sort(pod)
+        .with_row_index("number")
+    )
     rows = (
-        meters.with_columns(milliseconds("slot").alias("slot"), amount.alias("bytes"))
-        .filter(pl.col("bytes").is_finite())
-        .group_by("cluster", "uid", "meter", "slot")
-        .agg(
-            pl.col("bytes").max().clip(0, 2**53).round(0).cast(pl.Int64),
-            pl.col("namespace").min(),
-            pl.col("pod").min(),
+        meters.join(pods.select("number", *pod), on=pod)
+        .select(
+            "number",
+            "cluster",
+            "meter",
+            (milliseconds("slot") // SLOT * SLOT).alias("slot"),
+            amount.clip(0, 2**53).alias("bytes"),
         )
-        .sort("cluster", "uid", "meter", "slot")
+        .filter(pl.col("bytes").is_finite())
+        .group_by("number", "cluster", "meter", "slot")
+        .agg(pl.col("bytes").max().round(0).cast(pl.Int64))
         .with_row_index("moment")
     )
-    spans = rows.select("moment", "cluster", "uid", start="slot", end=pl.col("slot") + SLOT)
-    return rows.join(moments(spans, lives), on="moment", how="left")
+    spans = rows.select("moment", "number", start="slot", end=pl.col("slot") + SLOT)
+    known = lives.join(pods.select("number", *pod), on=pod)
+    who = moments(spans, known, ["number"])
+    return _Bytes(rows.join(who, on="moment", how="left").drop("moment"), pods)

@@ -6,7 +6,7 @@ identity of their pod, and each line is split over its parts exactly.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import polars as pl
@@ -68,25 +68,36 @@ def weights(amount: str, by: str = "line") -> pl.Expr:
     return (pl.col(amount).cast(pl.Int128) // (total // _MOST + 1)).cast(pl.Int64)
 
 
-def moments(spans: pl.DataFrame, lives: pl.DataFrame) -> pl.DataFrame:
+def in_steps(lines: pl.DataFrame, length: int) -> pl.DataFrame:
+    """Lines once for each ``step`` (its start, ms) of a length that their period meets."""
+    first, last = pl.col("start") // length, (pl.col("end") - 1) // length
+    steps = lines.with_columns(pl.int_ranges(first, last + 1).alias("step")).explode("step")
+    return steps.with_columns(pl.col("step") * length)
+
+
+def moments(spans: pl.DataFrame, lives: pl.DataFrame, pod: Sequence[str]) -> pl.DataFrame:
     """Add ``who`` to moments of pods: what the pod was for most of that time, running first.
 
     Args:
-        spans: ``moment`` (unique), ``cluster, uid, start, end``.
-        lives: Pod lives with ``who``.
+        spans: ``moment`` (unique), ``pod``, ``start``, ``end``.
+        lives: Pod lives with ``who`` and ``pod``.
+        pod: Columns that name a pod.
 
     Returns:
-        ``moment, who``; moments of pods without a life are left out.
+        ``moment, who`` in no order; moments of pods without a life are left out.
     """
-    told = lives.select("cluster", "uid", "who", "phase", born="start", died="end")
-    both = spans.join(told, on=["cluster", "uid"]).with_columns(
-        (pl.min_horizontal("end", "died") - pl.max_horizontal("start", "born")).alias("overlap"),
+    told = lives.select(
+        *pod,
+        "who",
         (pl.col("phase") == "wait").alias("waits"),
+        born="start",
+        died="end",
     )
-    shared = pl.col("overlap") > 0
-    order = both.with_columns((~shared).alias("apart"), (-pl.col("overlap")).alias("less"))
-    best = order.sort("moment", "apart", "waits", "less", "who").unique("moment", keep="first")
-    return best.select("moment", "who").sort("moment")
+    overlap = pl.min_horizontal("end", "died") - pl.max_horizontal("start", "born")
+    # One number to sort by: together at all, running, long; a day is less than 2^28 ms.
+    rank = (overlap <= 0) * 2**30 + pl.col("waits") * 2**29 + (2**28 - overlap)
+    both = spans.join(told, on=list(pod)).select("moment", rank.alias("rank"), "who")
+    return both.sort("moment", "rank", "who").unique("moment", keep="first").drop("rank")
 
 
 def with_identity(parts: pl.DataFrame, who: pl.DataFrame) -> pl.DataFrame:

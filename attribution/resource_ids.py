@@ -5,7 +5,7 @@
 | EBS volume | ``vol-0a``, ``arn:…:volume/vol-0a``, ``aws://zone/vol-0a`` | ``vol-0a`` |
 | Google disk | ``[//host/]projects/P/zones/Z/disks/D`` | ``disk/P/Z/D`` |
 | Azure | ``[https://host]/subscriptions/…`` | ``/subscriptions/…`` in lower case |
-| EFS, FSx | ``fs-0a``, ``arn:…/fs-0a``, ``fs-0a::fsap-0b``, ``fs-0a:/path`` | ``fs-0a`` |
+| EFS, FSx | ``fs-0a``, ``arn:…/fs-0a``, ``fs-0a::fsap-0b``, ``fs-0a.efs.…`` | ``fs-0a`` |
 | Filestore | ``modeInstance/L/I/share``, ``…/locations/L/instances/I`` | ``filestore/L/I`` |
 | bucket | ``arn:aws:s3:::B``, ``s3://B``, ``gs://B``, ``//storage.googleapis.com/B`` | ``B`` |
 | Azure store | ``…/storageAccounts/A[/…/containers/C]``, ``https://A.blob.core…/C`` | ``A/C`` |
@@ -21,7 +21,7 @@ import polars as pl
 
 _VOLUME = r"(?:^|[/:])(vol-[0-9a-z]+)$"
 _DISK = r"projects/([^/]+)/(?:zones|regions)/([^/]+)/disks/([^/]+)$"
-_FILES = r"(?:^|:file-system/)(fs-[0-9a-z]+)(?:$|:)"
+_FILES = r"(?:^|:file-system/)(fs-[0-9a-z]+)(?:$|:|\.(?:efs|fsx)\.)"
 _FILES_VOLUME = r"(?:^|[/:])(fsvol-[0-9a-z]+)$"
 _FILESTORE = r"^(?:modeinstance/([^/]+)/|.*/locations/([^/]+)/instances/)([^/]+)(?:/[^/]+)?$"
 _S3 = r"^(?:arn:[a-z-]+:s3:::|s3[an]?://|https?://s3[.-][a-z0-9.-]*amazonaws\.com(?:\.cn)?/)([^/]+)"

@@ -83,7 +83,10 @@ def of_lines(others: pl.DataFrame, day: Day) -> Rows:
 
 
 def _rows(costs: pl.DataFrame, shares: pl.DataFrame, foreign: tuple[str, ...] = ()) -> Rows:
-    doubtful = (pl.col("confidence") == "low") | (pl.col("x_Basis") == "estimated")
+    # Of nodes only: lines without a node say for themselves what they rest on.
+    doubtful = ((pl.col("confidence") == "low") | (pl.col("x_Basis") == "estimated")) & (
+        pl.col("node").is_not_null()
+    )
     told = costs.lazy().filter(doubtful).select("cluster", "uid", "confidence", "x_Basis").unique()
     totals = reconcile.totals(shares, UNITS)
     return Rows(costs, daily(costs), totals, told.collect(), foreign)

@@ -18,7 +18,7 @@ from attribution.line_words import (
     stored_kind,
     with_words,
 )
-from attribution.parts import Found, by_rules, parts_of, weights
+from attribution.parts import Found, by_rules, in_steps, parts_of, weights
 from attribution.ratio import HOUR, milliseconds
 from attribution.resource_ids import (
     account_of,
@@ -144,14 +144,13 @@ def _counted(mine: pl.DataFrame, facts: DayFacts) -> pl.DataFrame:
         "prefix",
         "count",
         "bytes",
-        milliseconds("hour").alias("hour"),
+        (milliseconds("hour") // HOUR * HOUR).alias("step"),
         operation_class("operation").alias("of_group"),
     )
     amount = pl.when(pl.col("kind") == "requests").then("count").otherwise("bytes")
     both = (
-        mine.filter(pl.col("kind").is_in(["requests", "moved"]))
-        .join(seen, on="resource")
-        .filter((pl.col("hour") < pl.col("end")) & (pl.col("hour") + HOUR > pl.col("start")))
+        in_steps(mine.filter(pl.col("kind").is_in(["requests", "moved"])), HOUR)
+        .join(seen, on=["resource", "step"])
         .filter(
             (pl.col("of_group") != "free")
             & (pl.col("group") == pl.col("of_group")).fill_null(value=True)

@@ -7,7 +7,7 @@ import polars as pl
 from attribution.facts import DayFacts
 from attribution.identity import first_hit, line_rule, name_lines, pod_rule
 from attribution.line_words import keeps_logs, with_words
-from attribution.parts import Found, by_rules, moments, parts_of, weights
+from attribution.parts import Found, by_rules, in_steps, moments, parts_of, weights
 from attribution.ratio import HOUR, milliseconds
 from attribution.resource_ids import agree, log_place, resource_id
 from ledger.schema import IDENTITY_KEYS
@@ -38,7 +38,7 @@ def place_streams(
     if mine.is_empty():
         return Found()
     volume = facts.log_volume.join(mine.select("resource").unique(), on="resource", how="semi")
-    volume = volume.with_columns(milliseconds("hour").alias("hour"))
+    volume = volume.with_columns((milliseconds("hour") // HOUR * HOUR).alias("hour"))
     whose = _writers(volume, lives)
     found = pl.concat([_written(mine, volume, whose), _kept(mine, volume, whose)])
     lacking = mine.join(found, on="line", how="anti").select("line", pl.lit(_LACK).alias("lack"))
@@ -85,22 +85,23 @@ def _writers(volume: pl.DataFrame, lives: pl.DataFrame) -> pl.DataFrame:
         .with_columns(pl.col("hour").alias("start"), (pl.col("hour") + HOUR).alias("end"))
     )
     pods = hours.select("cluster", "uid").unique()
-    who = moments(hours, lives.join(pods, on=["cluster", "uid"], how="semi"))
+    who = moments(hours, lives.join(pods, on=["cluster", "uid"], how="semi"), ["cluster", "uid"])
     return hours.join(who, on="moment").select("cluster", "uid", "hour", "who")
 
 
 def _written(mine: pl.DataFrame, volume: pl.DataFrame, whose: pl.DataFrame) -> pl.DataFrame:
     """``line, resource, stream, who, amount, confidence, from, until`` of lines of ingestion."""
     rows = volume.join(whose, on=["cluster", "uid", "hour"], how="left")
+    written = rows.select("resource", "stream", "who", "bytes", step=pl.col("hour"))
     both = (
-        mine.filter(~pl.col("keeps"))
-        .join(rows.select("resource", "stream", "who", "hour", "bytes"), on="resource")
+        in_steps(mine.filter(~pl.col("keeps")), HOUR)
+        .join(written, on=["resource", "step"])
         .with_columns(
-            pl.max_horizontal("start", "hour").alias("from"),
-            pl.min_horizontal("end", pl.col("hour") + HOUR).alias("until"),
+            pl.max_horizontal("start", "step").alias("from"),
+            pl.min_horizontal("end", pl.col("step") + HOUR).alias("until"),
             pl.col("bytes").cast(pl.Int128).alias("amount"),
         )
-        .filter((pl.col("from") < pl.col("until")) & (pl.col("amount") > 0))
+        .filter(pl.col("amount") > 0)
     )
     sums = both.group_by("line", "resource", "stream", "who").agg(
         pl.col("amount").sum(), pl.col("from").min(), pl.col("until").max()

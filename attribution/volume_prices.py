@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import polars as pl
@@ -33,10 +34,12 @@ class VolumeEstimates:
     Args:
         lines: ``match.bill_lines``; one row per volume and stretch that no line pays for.
         gaps: ``unpriced``, with GiB-hours.
+        notes: That some are estimated.
     """
 
     lines: pl.DataFrame
     gaps: tuple[Gap, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def estimate_volumes(lines: pl.DataFrame, facts: DayFacts) -> VolumeEstimates:
@@ -73,19 +76,29 @@ def estimate_volumes(lines: pl.DataFrame, facts: DayFacts) -> VolumeEstimates:
                 "them",
             ),
         ),
+        tuple(_told(rated.filter(known)["key"].n_unique())),
     )
+
+
+def _told(volumes: int) -> Iterator[str]:
+    if volumes:
+        yield f"{counted(volumes, 'volume')} without a bill line: priced from `prices`, estimated"
 
 
 def _uncovered(every: pl.DataFrame, paying: pl.DataFrame, facts: DayFacts) -> pl.DataFrame:
-    """Stretches of volumes of constant size that no line pays for; one disk counts once."""
-    rows = every.select(
-        "id", "start", "end", "cluster", "volume", "handle", "storage_class", "bytes"
-    )
-    whole = flatten(rows, ["id"])
-    paid = union(paying.join(rows, on="id", how="semi"), ["id"])
-    rest = complement(paid, "id", facts.start, facts.end)
-    never = whole.join(paid, on="id", how="anti")
-    return pl.concat([never, intersect(whole, rest, ["id"]).select(never.columns)])
+    """Stretches of volumes of constant size that no line pays for, by ``key``.
+
+    One disk counts once, however many name it; any other handle may be that of a server.
+    """
+    names = ("id", "own", "start", "end", "cluster", "volume", "storage_class", "bytes", "handle")
+    disk = pl.col("id").str.contains(DISK)
+    rows = every.select(*names, pl.when(disk).then("id").otherwise("own").alias("key"))
+    whole = flatten(rows, ["key"])
+    lines = paying.select("id", "start", "end")
+    paid = union(lines.join(rows.select("id", "key").unique(), on="id"), ["key"])
+    rest = complement(paid, "key", facts.start, facts.end)
+    never = whole.join(paid, on="key", how="anti")
+    return pl.concat([never, intersect(whole, rest, ["key"]).select(never.columns)])
 
 
 def _may_pay(volumes: pl.DataFrame, loose: pl.DataFrame) -> pl.DataFrame:
@@ -171,7 +184,9 @@ def _lines(rated: pl.DataFrame, facts: DayFacts, like: pl.DataFrame) -> pl.DataF
         "BillingCurrency": pl.col("currency"),
         "ChargeCategory": pl.lit("Usage"),
         "ServiceCategory": pl.lit("Storage"),
-        "ResourceId": pl.coalesce(pl.when(pl.col("handle") != "").then("handle"), "id"),
+        "ResourceId": pl.when(pl.col("key") == pl.col("id"))
+        .then(pl.coalesce("handle", "own"))
+        .otherwise("own"),
         "ConsumedUnit": pl.lit("GiB-Hours"),
         "ChargePeriodStart": begins,
         "ChargePeriodEnd": ends,

@@ -29,15 +29,28 @@ NO_LIFE = "no_samples"
 
 
 def volume_ids(facts: DayFacts) -> pl.DataFrame:
-    """The day's volumes with ``id`` (the normal form of the handle, else cluster and name).
+    """The day's volumes with ``own`` (cluster and name) and ``id`` (of the handle, else ``own``).
 
+    What one source does not tell of a volume, another does; of two handles that of the API counts.
     Times are milliseconds.
     """
-    own = pl.concat_str("cluster", pl.lit("/"), "volume")
-    handle = pl.when(pl.col("handle") != "").then(resource_id("handle"))
-    return facts.volumes.with_columns(
-        pl.coalesce(handle, own).alias("id"), milliseconds("start"), milliseconds("end")
+    volume = ["cluster", "volume"]
+    sampled = pl.col("interval_seconds").is_not_null()
+    handles = (
+        facts.volumes.filter(pl.col("handle") != "")
+        .sort(*volume, sampled, "start", "handle")
+        .unique(volume, keep="first", maintain_order=True)
+        .select(*volume, "handle")
     )
+    told = ("namespace", "claim", "storage_class", "labels")
+    rows = facts.volumes.drop("handle").join(handles, on=volume, how="left")
+    return rows.with_columns(
+        pl.concat_str("cluster", pl.lit("/"), "volume").alias("own"),
+        *(pl.coalesce(name, pl.col(name).min().over(volume)).alias(name) for name in told),
+        pl.coalesce("bytes", pl.col("bytes").max().over(volume)).alias("bytes"),
+        milliseconds("start"),
+        milliseconds("end"),
+    ).with_columns(pl.coalesce(resource_id("handle"), "own").alias("id"))
 
 
 def place_volumes(
@@ -55,7 +68,10 @@ def place_volumes(
         facts: The day.
         settings: Which clusters should have samples.
     """
-    every = volume_ids(facts)
+    id_, own = pl.col("id"), pl.col("own")
+    volumes = volume_ids(facts)
+    # An estimated line names the volume itself where its handle is that of many.
+    every = pl.concat([volumes, volumes.filter(id_ != own).with_columns(own.alias("id"))])
     mine = lines.select("line", "start", "end", resource_id("ResourceId").alias("id")).join(
         every.select("id"), on="id", how="semi"
     )

@@ -140,6 +140,7 @@ def test_parts_of_an_estimated_volume_add_up_to_it(shared: Path, new_day: type[D
     assert disks["x_Basis"].unique().to_list() == ["estimated"]
     assert disks["x_PriceSource"].unique().to_list() == ["settings"]
     assert disks["BilledCost"].null_count() == disks.height
+    assert "1 volume without a bill line: priced from `prices`, estimated" in books.notes
 
 
 @pytest.mark.parametrize("name", ["B37-a", "B37-b"])
@@ -265,6 +266,7 @@ def test_credits_follow_their_volume(new_day: type[DayBuilder]) -> None:
         ),
         ("fs-0a::fsap-0b", "arn:aws:elasticfilesystem:us-east-1:123456789012:file-system/fs-0a"),
         ("fs-0a:/home", "fs-0a"),
+        ("fs-0a.efs.us-east-1.amazonaws.com", "fs-0a"),
         ("modeInstance/us-central1/share/vol1", "projects/p/locations/us-central1/instances/share"),
     ],
 )
@@ -277,6 +279,23 @@ def test_names_of_other_things_stay_as_they_are() -> None:
     names = ["i-0abc", "arn:aws:ec2:us-east-1:1:natgateway/nat-0a", "vol", "fsx", "my-vol-0a.x", ""]
     frame = pl.DataFrame({"name": names})
     assert frame.select(resource_id("name"))["name"].to_list() == names
+
+
+def test_two_sources_speak_of_one_volume(new_day: type[DayBuilder]) -> None:
+    day = volume(mount(new_day().node(gpus=0).pod("a", 0, 6), "a"), 0, 24, bytes=GIB)
+    seen = {"source": "prometheus/c1", "interval_seconds": 60.0, "bytes": None, "labels": None}
+    volume(day, 0.5, 23.5, handle=None, **seen)
+    volume(day, 1, 23, handle="d", **seen).price("storage_gib", "1")
+    assert by_pod(day.attribute()) == {"a": 6, "__unattributed__:unmounted": 18}
+    day.line("disk", "vol-0a", 0, 24, "48", ServiceCategory="Storage")
+    assert by_pod(day.attribute()) == {"a": 12, "__unattributed__:unmounted": 36}
+
+
+def test_volumes_of_one_server_are_priced_apart(new_day: type[DayBuilder]) -> None:
+    day = new_day().node(gpus=0).pod("a").pod("b")
+    volume(mount(day, "a", name="one"), 0, 24, "one", handle="10.0.0.9", bytes=GIB)
+    volume(mount(day, "b", name="two"), 0, 24, "two", handle="10.0.0.9", bytes=2 * GIB)
+    assert by_pod(day.price("storage_gib", "1").attribute()) == {"a": 24, "b": 48}
 
 
 def test_a_volume_with_a_line_is_not_priced_again(new_day: type[DayBuilder]) -> None:
