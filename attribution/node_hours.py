@@ -257,9 +257,15 @@ def _slots(hours: pl.DataFrame, usage: PodUsage) -> list[pl.DataFrame]:
     found = []
     for name, meter in _OF_METER.items():
         figures = {"used": value * (watched if name == "cards" else ms), "watched": watched}
+        rows = met.lazy().filter(pl.col("meter") == METERS.index(meter))
         if name != "cards":
-            figures |= {"covered": ms, "above": (value - pl.col(name)).clip(0) * ms}
-        own = met.lazy().filter(pl.col("meter") == METERS.index(meter)).group_by("life")
+            above = (value - pl.col(name)).clip(0)
+            figures |= {"covered": ms, "above": pl.max_horizontal(above, "told") * ms}
+            # Use that crosses the request inside a slot: its mean alone would hide that.
+            crossing = met.lazy().filter(pl.col("meter") == METERS.index(f"{name}_above_request"))
+            told = crossing.select("life", "slot", pl.col("value").alias("told"))
+            rows = rows.join(told, on=["life", "slot"], how="left")
+        own = rows.group_by("life")
         sums = (figure.sum().alias(f"{part}_{name}") for part, figure in figures.items())
         step = pl.col("step").max().cast(pl.Int64).alias(f"step_{name}")
         found.append(own.agg(*sums, step))

@@ -17,7 +17,13 @@ POD = ("cluster", "uid")
 SLOT = 900_000
 """Length of a slot of ``usage`` in milliseconds."""
 
-METERS = ("cpu_usage", "memory_working_set", "gpu_activity")
+METERS = (
+    "cpu_usage",
+    "memory_working_set",
+    "gpu_activity",
+    "cpu_above_request",
+    "memory_above_request",
+)
 """The meters that attribution reads; a meter's number is its place here."""
 
 BATCH = 1_000_000
@@ -159,7 +165,7 @@ def _figures() -> list[pl.Expr]:
     value = (
         pl.when(meter == "gpu_activity")
         .then(mean.clip(0, 1) * 1e9)
-        .when(meter == "cpu_usage")
+        .when(meter.is_in(["cpu_usage", "cpu_above_request"]))
         .then(mean * 1000)
         .otherwise(mean)
     )
@@ -173,7 +179,10 @@ def _figures() -> list[pl.Expr]:
     return [
         number.alias("meter"),
         pl.col("slot").dt.timestamp("ms"),
-        pl.when(meter == "memory_working_set").then(whole // 1024).otherwise(whole).alias("value"),
+        pl.when(meter.is_in(["memory_working_set", "memory_above_request"]))
+        .then(whole // 1024)
+        .otherwise(whole)
+        .alias("value"),
         (SLOT * share).fill_null(SLOT).clip(0, SLOT).cast(pl.Int32).alias("watched"),
         step.fill_null(0).cast(pl.Int32).alias("step"),
         pl.col("samples"),

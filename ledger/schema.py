@@ -407,6 +407,8 @@ USAGE = Table(
         "pod": _text("pod name"),
         "meter": _text(
             "gpu_activity (ratio), cpu_usage (cores), memory_working_set (bytes), "
+            "cpu_above_request and memory_above_request (the same, above the request at each "
+            "sample; only where use crosses it), "
             "network_receive and network_transmit (bytes per second), up (1 per scrape)",
             required=True,
         ),

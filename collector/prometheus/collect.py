@@ -91,7 +91,8 @@ class PrometheusCollector:
         )
         lives = _no_lives() if pods is None else pods.lives
         shared = lives.clear().select("uid") if pods is None else pods.host_network
-        usage = read_usage(reader, nodes, lives, shared)
+        asked = WORKLOADS.empty() if pods is None else pods.workloads
+        usage = read_usage(reader, nodes, lives, shared, asked)
         if reader.failures and len(reader.failures) == reader.asked:
             raise SourceError(
                 f"{self.name}: every query failed: {reader.failures[0].message}",

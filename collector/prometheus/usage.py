@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from collector.prometheus import above
 from collector.prometheus import series as s
 from collector.prometheus.activity import read_activity
 from collector.prometheus.cards import activity
@@ -72,7 +73,11 @@ _METERS = (
 
 
 def read_usage(
-    reader: Reader, nodes: Nodes | None, lives: pl.DataFrame, host_network: pl.DataFrame
+    reader: Reader,
+    nodes: Nodes | None,
+    lives: pl.DataFrame,
+    host_network: pl.DataFrame,
+    requests: pl.DataFrame,
 ) -> Usage | None:
     """All meters of the reader's window; None if there is none.
 
@@ -81,13 +86,14 @@ def read_usage(
         nodes: Nodes, if any are known.
         lives: ``uid``, ``namespace``, ``pod``, ``node``, ``start``, ``end`` of pods.
         host_network: ``uid``: pods that share the network of their node; their counters are its.
+        requests: ``uid``, ``start``, ``cpu_millicores``, ``memory_bytes``: what each asked for.
     """
     lives = numbered(lives)
     parts = [] if nodes is None else [_up(nodes.up, reader.window)]
     for meter in _METERS:
         cleaned = reader.read(meter.series)
         if cleaned is not None:
-            told = _pods(cleaned, meter, lives, reader.window)
+            told = _pods(cleaned, meter, lives, reader.window, requests)
             if meter.sandbox:
                 told = told.join(host_network, on="uid", how="anti", maintain_order="left")
             parts.append(told)
@@ -121,11 +127,14 @@ def _up(up: Cleaned, window: Window) -> pl.DataFrame:
     )
 
 
-def _pods(cleaned: Cleaned, meter: _Meter, lives: pl.DataFrame, window: Window) -> pl.DataFrame:
+def _pods(
+    cleaned: Cleaned, meter: _Meter, lives: pl.DataFrame, window: Window, requests: pl.DataFrame
+) -> pl.DataFrame:
     """A meter of pods: the sum over their containers, or over their network interfaces.
 
     Containers are sampled at different times, so statistics are taken per container and summed:
-    mean and last are exact; with several containers, min and max are outer bounds.
+    mean and last are exact; with several containers, min and max are outer bounds. What crosses the
+    pod's request has rows of its own beside (``above``).
     """
     chosen = (_interfaces if meter.sandbox else _named_containers)(cleaned.meanings)
     samples = cleaned.samples.join(
@@ -154,9 +163,13 @@ def _pods(cleaned: Cleaned, meter: _Meter, lives: pl.DataFrame, window: Window) 
     )
     places = lives.drop_nulls(["uid", "node"]).unique("uid", keep="last", maintain_order=True)
     placed = pods.join(places.select("uid", "node"), on="uid", how="left", maintain_order="left")
-    return expected_in_life(placed, lives, cleaned.interval).with_columns(
+    rows = expected_in_life(placed, lives, cleaned.interval).with_columns(
         meter=pl.lit(meter.name), device=pl.lit(None, pl.String)
     )
+    if meter.name not in above.METERS:
+        return rows
+    crossing = above.Crossing(meter.name, requests, uids(lives), cleaned.interval)
+    return pl.concat([rows, above.above(samples, rows, crossing)])
 
 
 def _named_containers(meanings: pl.DataFrame) -> pl.DataFrame:

@@ -63,11 +63,12 @@ def test_a_pod_pays_for_the_larger_of_request_and_use(
     told = case["given"]
     cpu = told["resource"] == "cpu"
     size, meter, unit = (100, "cpu_usage", 1000) if cpu else (10**8, "memory_working_set", 1024)
-    amounts = {"cpu_millicores": 0, "memory_bytes": 0}
-    column = "cpu_millicores" if cpu else "memory_bytes"
-    day = new_day().node(gpus=0, end=1, **(amounts | {column: size * unit}))
+    asked = int((told["request"] or 0) * unit)
+    cores, memory = (size * unit, 0) if cpu else (0, size * unit)
+    day = new_day().node(gpus=0, end=1, cpu_millicores=cores, memory_bytes=memory)
     day.line("l", effective="100")
-    day.pod("u", end=1, **(amounts | {column: int((told["request"] or 0) * unit)}))
+    of_cpu, of_memory = (asked, 0) if cpu else (0, asked)
+    day.pod("u", end=1, cpu_millicores=of_cpu, memory_bytes=of_memory)
     if told["usage"] is not None:
         for slot in range(4):
             day.use("u", meter, slot / 4, told["usage"] * (1 if cpu else unit))
@@ -87,8 +88,7 @@ def test_a_total_is_the_exact_sum_of_its_parts(
     day = new_day().node(gpus=cards).pod("u", gpus=cards, labels={"experiment": "a"})
     day.line("gpu", until=hours, effective=told["gpu"])
     for part in ("cpu", "ram", "network", "pv"):
-        tags = {"Tags": '{"experiment":"a"}', "ServiceName": part}
-        day.line(part, f"x-{part}", until=hours, effective=told[part], **tags)
+        day.line(part, f"x-{part}", until=hours, effective=told[part], Tags='{"experiment":"a"}')
     write_day(ledger, day)
     attribute(ledger, NAMED, [date(2026, 11, 30)], version="test")
     window = Window.of_day(date(2026, 11, 30))

@@ -18,6 +18,7 @@ from attribution.day import DayCosts
 from attribution.devices import CARD, Asked, Offered, share
 from attribution.efficiency import efficiencies
 from attribution.query import Query, query
+from attribution.question import Sharing
 from attribution.run import attribute
 from collector.layouts import layout
 from collector.prometheus.slots import SLOT
@@ -117,7 +118,9 @@ def test_idle_of_a_card_goes_to_its_slices_by_their_time(
         sliced(day, pod["pod"], pod["profile"], pod["hours"])
     write_day(ledger, day)
     attribute(ledger, Settings(), [Window.of_day(day.facts().day).start.date()], version="test")
-    (result,) = query(ledger, Query(Window.of_day(day.facts().day), by=("pod",), idle="share"))
+    (result,) = query(
+        ledger, Query(Window.of_day(day.facts().day), by=("pod",), sharing=Sharing(idle=True))
+    )
     assert {row["pod"]: float(row["cost"]) for row in result.rows} == approx(
         case, case["expect"]["rows"]
     )

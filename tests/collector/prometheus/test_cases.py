@@ -263,3 +263,45 @@ def test_a_request_is_carried_to_samples_of_use(shared: Path) -> None:
     hour = start.replace(minute=0, second=0)
     found = costs([facts], priced({"n1": 4.0}, hour, 3), day)
     assert found["cost"].sum() == pytest.approx(case["expect"]["basis"], abs=case["tolerance"])
+
+
+def test_a_pod_pays_for_the_larger_at_each_step(shared: Path) -> None:
+    """Not for the larger of the means: that of use hides its peaks."""
+    case = allocation_cases(shared)["S5-i"]
+    given: Mapping[str, Any] = case["given"]
+    start = at("12:00")
+    end = start + timedelta(seconds=given["window_s"][1])
+    used, total = {}, 0.0
+    for second, value in given["usage_series"]:
+        total += value * (given["interval_s"] if second else 0)
+        used[second] = total
+    labels = {"namespace": "research", "pod": "u1", "uid": "u1", "container": "main"}
+    life = [
+        one
+        for one in pod("u1", start, end, on="n1", gpus=0)
+        if one.name != "kube_pod_container_resource_requests"
+    ]
+    samples = [
+        *cores("n1", start - HOUR, end + HOUR, 4.0),
+        *life,
+        *line(
+            "kube_pod_container_resource_requests",
+            {**KSM, **labels, "resource": given["resource"]},
+            start,
+            end,
+            value=given["request"],
+        ),
+        *line(
+            "container_cpu_usage_seconds_total",
+            {key: labels[key] for key in ("namespace", "pod", "container")},
+            start,
+            end,
+            value=lambda seconds: used[int(seconds)],
+        ),
+    ]
+    facts = collect(samples)
+    hours = (end - start).total_seconds() / 3600
+    # A core-hour of the four at four dollars an hour is a dollar.
+    found = costs([facts], priced({"n1": 4.0}, start, 1))
+    basis = float(found["cost"].sum()) / hours
+    assert basis == pytest.approx(case["expect"]["basis_mean"], abs=case["tolerance"])
