@@ -18,7 +18,8 @@ from attribution.identity import SPECIAL
 from attribution.query_figures import grouped
 from attribution.query_idle import keep_idle_apart, share_idle
 from attribution.query_place import Placed, place
-from attribution.query_rows import read_rows
+from attribution.query_rows import Books, read_rows
+from attribution.query_split import together
 from attribution.question import COST_OF, KEYS, Cost, Match, Query, Share, Sharing, matches
 from ledger.errors import UsageError
 from ledger.money import from_units
@@ -126,44 +127,36 @@ def query(ledger: Ledger, request: Query) -> list[QueryResult]:
 def answers(ledger: Ledger, request: Query) -> list[Answer]:
     """``query`` before rows are grouped and folded."""
     request.check()
-    rows = read_rows(ledger, request)
+    books = read_rows(ledger, request)
     # A currency beside others that are there costs nothing; of an empty window nothing is known.
-    none = None if rows.is_empty() else _NOTHING
+    none = _NOTHING if books.currencies() else None
+    currencies: list[str | None] = [*books.currencies()] or [None]
     if request.currency:
-        rows = rows.filter(pl.col("BillingCurrency") == request.currency)
-    currencies = rows["BillingCurrency"].unique().sort().to_list() or [request.currency]
+        currencies = [request.currency]
     if request.sharing.overhead and len(currencies) > 1:
         raise UsageError(
-            f"an overhead is in one currency, and the window holds {', '.join(currencies)}",
-            "name one: --currency",
+            "an overhead is in one currency, and the window holds several",
+            f"name one: --currency {currencies[0]}",
         )
-    return [
-        _answer(
-            request,
-            currency,
-            rows.filter(pl.col("BillingCurrency") == pl.lit(currency, pl.String)),
-            none,
-        )
-        for currency in currencies
-    ]
+    return [_answer(request, currency, books.of(currency), none) for currency in currencies]
 
 
-def _answer(
-    request: Query, currency: str | None, rows: pl.DataFrame, none: Decimal | None
-) -> Answer:
-    placed, shared = _shared(place(rows, request), request)
+def _answer(request: Query, currency: str | None, books: Books, none: Decimal | None) -> Answer:
+    placed, shared = _shared(place(books, request), request)
     overhead = Decimal(query_share.overhead_total(request)).scaleb(-12)
     if overhead and none is None:
         none = _NOTHING
     named = placed.rows.filter("shown").join(placed.keys, on="gid")
     whole = _sum(placed.rows, "cost", "known", none)
+    frames = [books.rows, *([] if books.idle is None else [books.idle])]
+    lines = pl.concat([frame.select("billed", "billed_known") for frame in frames])
     result = QueryResult(
         query=request,
         currency=currency,
         rows=[],
         total=_sum(named, "cost", "known", None if whole is None else _NOTHING),
         window_total=whole,
-        billed=_sum(rows, "billed", "billed_known", none),
+        billed=_sum(lines, "billed", "billed_known", none),
         unknown=int(named["unknown"].sum()),
         shared=shared,
         overhead=overhead,
@@ -173,24 +166,40 @@ def _answer(
 
 def _shared(placed: Placed, request: Query) -> tuple[Placed, tuple[Shared, ...]]:
     """Move what is shared."""
-    sharing = request.sharing
+    found = query_share.receivers(placed)
     parts = placed.keys.select("gid", "part")
     rows = placed.rows.join(parts, on="gid", how="left")
-    found = query_share.receivers(placed)
-    takers = query_share.claims(found, request, rows)
+    idle = None if placed.idle is None else placed.idle.join(parts, on="gid", how="left")
+    every = [rows] if idle is None else [rows, idle]
+    takers = query_share.claims(found, request, every)
     rows = query_share.leave(rows, takers)
-    if sharing.idle:
-        rows = share_idle(rows)
-    elif request.hides_holders:
-        rows = keep_idle_apart(rows, query_share.reach(takers, found))
-    rows = rows.drop("part", strict=False).join(parts, on="gid", how="left")
+    if idle is not None:
+        idle = _of_idle(placed, query_share.leave(idle, takers), found, takers)
+        rows = together(rows, idle).join(parts, on="gid", how="left")
     amounts = query_share.moved_amounts(rows, takers)
-    moved = Placed(query_share.share(rows, takers, found), placed.keys)
+    moved = replace(placed, rows=query_share.share(rows, takers, found))
     told = tuple(
         Shared(policy, *amounts.get(number, (None, 0)))
-        for number, policy in enumerate(sharing.policies)
+        for number, policy in enumerate(request.sharing.policies)
     )
     return query_share.add_overhead(moved, found, request), told
+
+
+def _of_idle(
+    placed: Placed, idle: pl.DataFrame, found: query_share.Receivers, takers: pl.DataFrame
+) -> pl.DataFrame:
+    """Idle at its holders, or apart as far as they are shown."""
+    shares = placed.books.request.sharing.idle
+    if not shares and not idle["deferred"].any():
+        return idle
+    if not shares and takers.is_empty() and not placed.groups["shown"].any():
+        if not idle.filter("deferred")["shown"].any():
+            return idle  # none of the holders is shown, and what nobody holds is not either
+    parts = placed.keys.select("gid", "part")
+    held = query_share.leave(placed.held().join(parts, on="gid", how="left"), takers)
+    if shares:
+        return share_idle(idle, held.drop("part"))
+    return keep_idle_apart(idle, held.drop("part"), query_share.reach(takers, found))
 
 
 def fold(shown: pl.DataFrame, rows: pl.DataFrame, request: Query) -> tuple[pl.DataFrame, int]:

@@ -16,48 +16,46 @@ from ledger.money import split
 _PART = tuple(name for name in MONEY if name != "billed")
 
 
-def share_idle(rows: pl.DataFrame) -> pl.DataFrame:
+def share_idle(idle: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
     """Give the idle of each pool to its holders; what cannot be given stays.
 
     A workload that is shared itself gets its part like any other: it travels with it.
 
     Args:
-        rows: ``query_place.Placed.rows`` with ``pool``.
+        idle: ``query_place.Placed.idle``.
+        held: ``query_place.Placed.held``.
     """
-    held = _held(rows)
     claims = (
         held.group_by("pool", "gid")
         .agg(pl.col("effective").sum())
         .with_columns(weights(pl.col("effective"), "pool").alias("weight"))
         .filter(pl.col("weight") > 0)
     )
-    alike = rows["shown"].all() and rows["policy"].null_count() == rows.height
-    spreads = (pl.col("idle") & pl.col("pool").is_in(claims["pool"].unique().implode())).fill_null(
-        value=False
-    )
-    given = rows.filter(spreads)
+    alike = held["shown"].all() and held["policy"].null_count() == held.height
+    inside = weights(pl.col("effective"), ["pool", "gid"]).alias("weight")
+    finer = None if alike else held.with_columns(inside).drop("effective")
+    given = idle.join(claims.select("pool").unique(), on="pool", how="semi")
     return together(
-        rows.filter(~spreads),
-        spread(sources(given, ["pool"]), claims, "pool", None if alike else _finer(held)),
+        idle.join(given.select("pool").unique(), on="pool", how="anti"),
+        spread(sources(given, ["pool"]), claims, "pool", finer),
         emptied(given),
     )
 
 
-def keep_idle_apart(rows: pl.DataFrame, reach: pl.DataFrame) -> pl.DataFrame:
+def keep_idle_apart(idle: pl.DataFrame, held: pl.DataFrame, reach: pl.DataFrame) -> pl.DataFrame:
     """Show of the idle that conditions do not decide about the part of its pool's shown holders.
 
     Args:
-        rows: ``query_place.Placed.rows`` with ``pool`` and ``part``.
+        idle: ``query_place.Placed.idle`` with ``part``.
+        held: ``query_place.Placed.held``.
         reach: ``query_share.reach``: which part of what is shared reaches rows that are shown.
 
     Returns:
         The rows; such an idle row is cut in two, one shown and one hidden.
     """
-    open_ = rows.filter(pl.col("deferred") & pl.col("pool").is_not_null())
-    if open_.is_empty():
-        return rows
+    open_ = idle.filter("deferred")
     weight = weights(pl.col("effective"), "pool").alias("weight")
-    sums = _held(rows).with_columns(weight)
+    sums = held.with_columns(weight)
     sums = sums.group_by("pool", "shown", "policy").agg(pl.col("weight").sum())
     pools = open_.select("pool", "part").unique(maintain_order=True)
     seen = pl.when("shown").then(WHOLE).otherwise(0)
@@ -84,19 +82,4 @@ def keep_idle_apart(rows: pl.DataFrame, reach: pl.DataFrame) -> pl.DataFrame:
     parts = split(
         sides.lazy(), group=["row"], amounts=list(_PART), weight="weight", order=["shown"]
     ).collect()
-    decided = rows.filter(~pl.col("deferred") | pl.col("pool").is_null())
-    return together(decided, rest, parts)
-
-
-def _held(rows: pl.DataFrame) -> pl.DataFrame:
-    """What workloads hold of each pool."""
-    return (
-        rows.filter(pl.col("holds") & pl.col("pool").is_not_null())
-        .group_by("pool", "gid", "shown", "policy")
-        .agg(pl.col("effective").sum())
-    )
-
-
-def _finer(held: pl.DataFrame) -> pl.DataFrame:
-    weight = weights(pl.col("effective"), ["pool", "gid"])
-    return held.select("pool", "gid", "shown", "policy", weight.alias("weight"))
+    return together(idle.filter(~pl.col("deferred")), rest, parts)

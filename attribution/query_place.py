@@ -10,14 +10,12 @@ import polars as pl
 from attribution.identity import SPECIAL
 from attribution.query_filter import policy_of, visibility
 from attribution.query_keys import group_values
-from attribution.query_rows import FIGURES
+from attribution.query_rows import FIGURES, Books, group_columns
 from attribution.question import CLOCK, PERIODS, Query
-from ledger.schema import IDLE
 
-KINDS = ("idle", "holds", "receives")
-STATE = ("gid", "shown", "deferred", "policy", *KINDS, "x_Basis", "trust")
+STATE = ("gid", "shown", "deferred", "policy", "receives", "x_Basis", "trust")
 """``gid``: number of the group; ``shown``, ``deferred``, ``policy``: see ``query_filter``;
-``idle``; ``holds``: a workload; ``receives``: a part of what is shared; its evidence and trust."""
+``receives``: takes part in what is shared; evidence and trust of the row."""
 
 
 @dataclass(frozen=True)
@@ -25,44 +23,51 @@ class Placed:
     """Rows by number of their group.
 
     Args:
-        rows: ``STATE`` and ``FIGURES``, and ``pool`` (number of its pool of idle; null if it has
-            none) where the question looks at pools.
+        rows: ``STATE`` and ``FIGURES``.
         keys: ``gid`` and the grouping keys, in the order of their values: whatever is filtered,
             equal remainders go by the same order. ``part`` numbers the periods that nothing shared
             may leave, ``clock`` those of overhead.
+        idle: Idle by pool: ``pool`` (a number) and as ``rows``; None where it is among the rows.
+        books: What was read.
+        groups, pools: See ``Books.held``.
     """
 
     rows: pl.DataFrame
     keys: pl.DataFrame
+    idle: pl.DataFrame | None
+    books: Books
+    groups: pl.DataFrame
+    pools: pl.DataFrame | None
+
+    def held(self) -> pl.DataFrame:
+        """What workloads hold of the pools: ``pool, gid, shown, policy, effective``."""
+        if self.pools is None:
+            raise ValueError("the question does not look at pools")
+        return self.books.held(self.pools, self.groups)
 
 
-def place(rows: pl.DataFrame, request: Query) -> Placed:
+def place(books: Books, request: Query) -> Placed:
     """Number the groups of rows of one currency and find out what happens to each row."""
-    by = list(request.by)
-    target = pl.col("target")
-    state = rows.with_columns(
-        *visibility(request),
-        policy_of(request.sharing.policies),
-        pl.col("confidence").alias("trust"),
-        (target == IDLE).alias("idle"),
-        (target == "workload").alias("holds"),
-        (~target.is_in(SPECIAL)).alias("receives"),
-        _pools(rows, request).alias("pool"),
-        *(value.alias(f"by {key}") for key, value in zip(by, group_values(request), strict=True)),
-    ).with_columns(pl.col("receives") & pl.col("policy").is_null())
-    named = [f"by {key}" for key in by]
-    if not by:
-        keys = pl.DataFrame({"gid": [0]}, schema={"gid": pl.UInt32})
-        state = state.with_columns(pl.lit(0, dtype=pl.UInt32).alias("gid"))
-    else:
-        keys = state.select(named).unique().sort(named).with_row_index("gid")
-        state = state.join(keys, on=named, how="left")
-        keys = keys.rename(dict(zip(named, by, strict=True)))
-    pool = ["pool"] if request.looks_at_pools else []
-    slim = state.select(*STATE, *pool, *FIGURES)
-    if not pool:
-        slim = slim.group_by(STATE).agg(pl.col(FIGURES).sum())
-    return Placed(slim, number_periods(keys))
+    pools = None
+    states = [_state(books.rows, request)]
+    if books.idle is not None:
+        on = request.pool
+        pools = books.idle.select(on).unique().sort(on).with_row_index("pool")
+        idle = books.idle.join(pools, on=on, how="left", nulls_equal=True)
+        states.append(_state(idle, request))
+    keys = _keys(states, request)
+    rows, *pooled = (_numbered(state, keys, request) for state in states)
+    groups = rows.filter(pl.col("target") == "workload").select(
+        *group_columns(request), "gid", "shown", "policy"
+    )
+    return Placed(
+        rows.group_by(STATE).agg(pl.col(FIGURES).sum()),
+        number_periods(keys),
+        pooled[0].select("pool", *STATE, *FIGURES) if pooled else None,
+        books,
+        groups.unique(),
+        pools,
+    )
 
 
 def number_periods(keys: pl.DataFrame) -> pl.DataFrame:
@@ -72,19 +77,34 @@ def number_periods(keys: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def _state(rows: pl.DataFrame, request: Query) -> pl.DataFrame:
+    values = zip(request.by, group_values(request), strict=True)
+    return rows.with_columns(
+        *visibility(request),
+        policy_of(request.sharing.policies),
+        pl.col("confidence").alias("trust"),
+        (~pl.col("target").is_in(SPECIAL)).alias("receives"),
+        *(value.alias(f"by {key}") for key, value in values),
+    ).with_columns(pl.col("receives") & pl.col("policy").is_null())
+
+
+def _keys(states: Sequence[pl.DataFrame], request: Query) -> pl.DataFrame:
+    named = {f"by {key}": key for key in request.by}
+    if not named:
+        return pl.DataFrame({"gid": [0]}, schema={"gid": pl.UInt32})
+    found = pl.concat([state.select(list(named)) for state in states]).unique().sort(list(named))
+    return found.with_row_index("gid").rename(named)
+
+
+def _numbered(state: pl.DataFrame, keys: pl.DataFrame, request: Query) -> pl.DataFrame:
+    if not request.by:
+        return state.with_columns(pl.lit(0, dtype=pl.UInt32).alias("gid"))
+    named = {key: f"by {key}" for key in request.by}
+    return state.join(keys.rename(named), on=list(named.values()), how="left")
+
+
 def _number(keys: pl.DataFrame, periods: Sequence[str]) -> pl.Expr:
     names = [name for name in periods if name in keys.columns]
     if not names:
         return pl.lit(0, dtype=pl.UInt32)
     return pl.struct(names).rank("dense").cast(pl.UInt32)
-
-
-def _pools(rows: pl.DataFrame, request: Query) -> pl.Series:
-    """Number of the pool of each row; null where nothing of it is idle."""
-    if not request.looks_at_pools:
-        return pl.Series("pool", [None] * rows.height, dtype=pl.UInt32)
-    on = request.pool
-    idle = rows.filter(pl.col("target") == IDLE).select(on).unique(maintain_order=True)
-    return rows.join(
-        idle.with_row_index("pool"), on=on, how="left", nulls_equal=True, maintain_order="left"
-    )["pool"]

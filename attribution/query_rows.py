@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 import polars as pl
 
 from attribution import efficiency
 from attribution.query_keys import opened_value
 from attribution.question import COST_OF, Query
 from ledger.money import to_units
-from ledger.schema import COSTS, COSTS_DAILY
+from ledger.schema import COSTS, COSTS_DAILY, IDLE
 from ledger.store import Ledger
 
 ALWAYS = frozenset({"target", "x_Basis", "BillingCurrency", "confidence"})
@@ -25,17 +27,83 @@ FIGURES = (*MONEY, *COUNTS, *efficiency.PARTS)
 """All that adds up."""
 
 
-def read_rows(ledger: Ledger, request: Query) -> pl.DataFrame:
+@dataclass(frozen=True)
+class Books:
     """Rows of the window, summed over what the question does not look at.
 
-    Returns:
-        The columns of the keys that are looked at (``label:KEY`` and its like by their name), those
-        of ``ALWAYS`` and of pools where they are needed, and ``FIGURES``.
+    Args:
+        rows: The columns of the keys that are looked at (``label:KEY`` and its like by their name),
+            those of ``ALWAYS``, and ``FIGURES``; without idle where the question looks at pools.
+        idle: The same of idle, by its pools; None where the question does not look at them.
+        request: The question.
+        source: What both are sums of.
     """
-    keys = sorted(_read(request) | ALWAYS) + request.opened
-    rows = _source(ledger, request)
+
+    rows: pl.DataFrame
+    idle: pl.DataFrame | None
+    request: Query
+    source: pl.LazyFrame
+
+    def currencies(self) -> list[str]:
+        """What money the rows are in, sorted."""
+        frames = [self.rows, *([] if self.idle is None else [self.idle])]
+        return sorted({code for frame in frames for code in frame["BillingCurrency"].unique()})
+
+    def of(self, currency: str | None) -> Books:
+        """The rows in one currency."""
+        own = pl.col("BillingCurrency") == pl.lit(currency, pl.String)
+        idle = None if self.idle is None else self.idle.filter(own)
+        return replace(self, rows=self.rows.filter(own), idle=idle)
+
+    def held(self, pools: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
+        """What workloads hold of pools of idle. This reads every row: there may be millions.
+
+        Args:
+            pools: ``pool`` and the columns that tell pools apart.
+            groups: The values of ``keys`` of workloads, and ``gid, shown, policy``.
+
+        Returns:
+            ``pool, gid, shown, policy`` and ``effective``, in units.
+        """
+        names = group_columns(self.request)
+        on = self.request.pool
+        rows = self.source.filter(pl.col("target") == "workload").select(
+            *dict.fromkeys((*on, *names)), pl.col("EffectiveCost").alias("effective")
+        )
+        return (
+            rows.join(pools.lazy(), on=on, nulls_equal=True)
+            .join(groups.lazy(), on=names, nulls_equal=True)
+            .group_by("pool", "gid", "shown", "policy")
+            .agg(pl.col("effective").sum())
+            .collect()
+            .with_columns(to_units(pl.col("effective")))
+        )
+
+
+def group_columns(request: Query) -> list[str]:
+    """The columns that decide about the group of a row, and whether it is shown."""
+    place = {"cluster", "node"} & set(request.pool) if request.idle_rows == "pool" else set()
+    return [*sorted(request.columns | place | {"BillingCurrency"}), *request.opened]
+
+
+def read_rows(ledger: Ledger, request: Query) -> Books:
+    """Read what a question asks for."""
+    keys = [*dict.fromkeys((*group_columns(request), *sorted(ALWAYS)))]
+    source = _source(ledger, request)
+    if not request.looks_at_pools:
+        return Books(_summed(source, keys, request), None, request, source)
+    idle = pl.col("target") == IDLE
+    pooled = [*dict.fromkeys((*keys, *request.pool))]
+    return Books(
+        _summed(source.filter(~idle), keys, request),
+        _summed(source.filter(idle), pooled, request),
+        request,
+        source,
+    )
+
+
+def _summed(rows: pl.LazyFrame, keys: list[str], request: Query) -> pl.DataFrame:
     sums = rows.group_by(keys).agg(*_sums(request), *efficiency.parts()).collect()
-    # Any fixed order will do; the rows may be millions, and hashes are compared fastest.
     return sums.with_columns(to_units(pl.col(name)) for name in MONEY)
 
 
@@ -60,12 +128,6 @@ def _sums(request: Query) -> list[pl.Expr]:
         "dark_unknown": effective.filter(dark).null_count().cast(pl.Int64),
     }
     return [figure.alias(name) for name, figure in figures.items()]
-
-
-def _read(request: Query) -> set[str]:
-    """The columns that tell rows apart."""
-    place = {"cluster", "node"} & set(request.pool) if request.idle_rows == "pool" else set()
-    return request.columns | place | set(request.pool if request.looks_at_pools else ())
 
 
 def _source(ledger: Ledger, request: Query) -> pl.LazyFrame:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -54,7 +55,7 @@ def receivers(placed: Placed) -> Receivers:
     return Receivers(groups, own.select("gid", "shown", "policy", inside))
 
 
-def claims(found: Receivers, request: Query, rows: pl.DataFrame) -> pl.DataFrame:
+def claims(found: Receivers, request: Query, rows: Sequence[pl.DataFrame]) -> pl.DataFrame:
     """The weight of each group for each policy.
 
     Returns:
@@ -65,7 +66,8 @@ def claims(found: Receivers, request: Query, rows: pl.DataFrame) -> pl.DataFrame
         {"policy": range(len(policies)), "split": [policy.split for policy in policies]},
         schema={"policy": pl.Int32, "split": pl.String},
     )
-    used = rows.select("policy", "part").unique().join(splits, on="policy")
+    used = pl.concat([each.select("policy", "part") for each in rows]).unique()
+    used = used.join(splits, on="policy")
     return _weighed(found, used, "part")
 
 
@@ -190,17 +192,17 @@ def add_overhead(placed: Placed, found: Receivers, request: Query) -> Placed:
 def _with_left(placed: Placed, given: pl.DataFrame, left: pl.DataFrame, request: Query) -> Placed:
     """Add what was given, and what nobody could take as rows of ``__shared__``."""
     if left.is_empty():
-        return Placed(together(placed.rows, given), placed.keys)
+        return replace(placed, rows=together(placed.rows, given))
     own = left.with_columns(
         pl.lit(SHARED).alias(key) for key in request.by if key not in left.columns
     ).with_row_index("gid", offset=placed.keys.height)
     rows = own.with_columns(
-        _of_nobody(own.height, request).select(visibility(request))["shown"],
+        _of_nobody(own.height, request).with_columns(visibility(request))["shown"],
         pl.lit(None, dtype=pl.Int32).alias("policy"),
     )
     more = number_periods(own.select("gid", *request.by)).cast(placed.keys.schema)
     keys = pl.concat([placed.keys, more])
-    return Placed(together(placed.rows, given, as_rows(rows)), keys)
+    return replace(placed, rows=together(placed.rows, given, as_rows(rows)), keys=keys)
 
 
 def _of_nobody(count: int, request: Query) -> pl.DataFrame:

@@ -57,6 +57,9 @@ def spread(
         The parts as rows: ``STATE`` (policy of the row that receives) and ``FIGURES``.
     """
     amounts = [name for name in MOVED if (moved[name] != 0).any()]
+    same = "effective" in amounts and moved["effective"].equals(moved["cost"], null_equal=True)
+    if same:  # usually: the cost that is asked for is the effective one
+        amounts.remove("effective")
     parts = split(
         moved.join(claims.select(on, "gid", "weight"), on=on).lazy(),
         group=["source"],
@@ -77,26 +80,24 @@ def spread(
             weight="weight",
             order=["shown", "policy"],
         ).collect()
+    if same:
+        parts = parts.with_columns(pl.col("cost").alias("effective"))
     return as_rows(parts)
 
 
 def as_rows(parts: pl.DataFrame) -> pl.DataFrame:
     """Parts with ``gid, shown, policy`` as rows; of each, what it is not said to have is none."""
-    rows = parts.with_columns(
-        pl.lit(False).alias(name) for name in ("deferred", "idle", "holds", "receives")
-    ).with_columns(
-        pl.col("cost").abs().alias("size"),
-        pl.col("effective").abs().alias("effective_size"),
-        (pl.col("known") > 0).cast(pl.Int64).alias("known"),
-        (pl.col("dark") > 0).cast(pl.Int64).alias("dark"),
+    sums = parts.group_by("gid", "shown", "policy", "x_Basis", "trust").agg(
+        *(pl.col(name).sum() for name in MOVED),
+        pl.col("cost").abs().sum().alias("size"),
+        pl.col("effective").abs().sum().alias("effective_size"),
+        (pl.col("known") > 0).sum().cast(pl.Int64).alias("known"),
+        (pl.col("dark") > 0).sum().cast(pl.Int64).alias("dark"),
     )
-    return (
-        rows.select(
-            *STATE,
-            *(pl.col(name) if name in rows.columns else pl.lit(0).alias(name) for name in FIGURES),
-        )
-        .group_by(STATE)
-        .agg(pl.col(FIGURES).sum())
+    rows = sums.with_columns(pl.lit(False).alias(name) for name in ("deferred", "receives"))
+    return rows.select(
+        *STATE,
+        *(pl.col(name) if name in rows.columns else pl.lit(0).alias(name) for name in FIGURES),
     )
 
 
