@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -18,7 +19,7 @@ from ledger.window import Window
 from tests.attribution.query_books import DAY
 from tests.field_cases import allocation_cases
 
-_QUOTA = {
+_QUOTA: dict[str, Any] = {
     "cluster": pl.String,
     "namespace": pl.String,
     "resource": pl.String,
@@ -26,11 +27,11 @@ _QUOTA = {
     "used": MONEY,
     "price": MONEY,
 }
-_IDLE = {"cluster": pl.String, "resource": pl.String, "cost": MONEY}
+_IDLE: dict[str, Any] = {"cluster": pl.String, "resource": pl.String, "cost": MONEY}
 
 
 def moved(
-    quotas: list[tuple[object, ...]], idle: list[tuple[object, ...]], hours: float = 1
+    quotas: Sequence[tuple[object, ...]], idle: Sequence[tuple[object, ...]], hours: float = 1
 ) -> dict[tuple[str | None, str], Decimal]:
     start = Window.of_day(DAY).start
     found = quota_overhead(
