@@ -20,6 +20,7 @@ from ledger.schema import COSTS, IDENTITY_KEYS, SHARED
 WHOLE = 10**18
 """What `reach` counts in."""
 _HOUR_MS = 3_600_000
+_FORMATS = {"hour": "%Y-%m-%dT%H:%M:%SZ", "day": "%Y-%m-%d", "month": "%Y-%m"}
 OVERHEAD = "overhead"
 
 
@@ -197,7 +198,7 @@ def _with_left(placed: Placed, given: pl.DataFrame, left: pl.DataFrame, request:
         pl.lit(SHARED).alias(key) for key in request.by if key not in left.columns
     ).with_row_index("gid", offset=placed.keys.height)
     rows = own.with_columns(
-        _of_nobody(own.height, request).with_columns(visibility(request))["shown"],
+        _of_nobody(own, request).with_columns(visibility(request))["shown"],
         pl.lit(None, dtype=pl.Int32).alias("policy"),
     )
     more = number_periods(own.select("gid", *request.by)).cast(placed.keys.schema)
@@ -205,15 +206,20 @@ def _with_left(placed: Placed, given: pl.DataFrame, left: pl.DataFrame, request:
     return replace(placed, rows=together(placed.rows, given, as_rows(rows)), keys=keys)
 
 
-def _of_nobody(count: int, request: Query) -> pl.DataFrame:
-    """Shared rows without any value of their own, for conditions to look at."""
+def _of_nobody(own: pl.DataFrame, request: Query) -> pl.DataFrame:
+    """Shared rows without any value but their time, for conditions to look at."""
     schema = {name: COSTS.columns[name].dtype for name in request.columns}
-    blank = {**schema, **dict.fromkeys(request.opened, pl.String())}
+    blank = {**schema, **dict.fromkeys(request.opened, pl.String()), "target": pl.String()}
+    rows = pl.DataFrame({name: [None] * own.height for name in blank}, schema=blank)
     named = dict.fromkeys(("target", *IDENTITY_KEYS), pl.lit(SHARED))
-    return pl.DataFrame(
-        {name: [None] * count for name in {**blank, "target": None}},
-        schema={**blank, "target": pl.String()},
-    ).with_columns(**named)
+    rows = rows.with_columns(**named)
+    finest = next((key for key in CLOCK if key in request.by), None)
+    if finest is None:
+        return rows
+    # The text of a month or a day is the start of that of its first hour.
+    start = own[finest] + "2000-01-01T00:00:00Z"[len(own[finest][0]) :]
+    moment = start.str.to_datetime(_FORMATS["hour"], time_zone="UTC")
+    return rows.with_columns(moment.dt.date().alias("day"), moment.alias("ChargePeriodStart"))
 
 
 def _clocks(request: Query, total: int) -> pl.DataFrame:
@@ -235,6 +241,5 @@ def _clocks(request: Query, total: int) -> pl.DataFrame:
         pl.lit(total, dtype=pl.Int128).alias("units"),
     )
     parts = split(cut.lazy(), group=["all"], amounts=["units"], weight="weight", order=["hour"])
-    text = {"hour": "%Y-%m-%dT%H:%M:%SZ", "day": "%Y-%m-%d", "month": "%Y-%m"}
-    named = [pl.col("hour").dt.strftime(text[name]).alias(name) for name in times]
+    named = [pl.col("hour").dt.strftime(_FORMATS[name]).alias(name) for name in times]
     return parts.collect().group_by(named).agg(pl.col("units").sum()).sort(times)

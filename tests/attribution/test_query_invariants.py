@@ -153,6 +153,18 @@ def test_hours_add_up_to_their_day_under_overhead(tmp_path: Path, pool: Pool, ke
     assert result.overhead == 48
 
 
+def test_overhead_that_nobody_can_take_stays_in_its_day(tmp_path: Path) -> None:
+    ledger = books(
+        [row(1, namespace="a"), row(2, target="__idle__", day=days_before(1))], str(tmp_path)
+    )
+    request = Query(WINDOW, ("day",), sharing=Sharing(overhead=Decimal(1)))
+    whole, _ = answer(ledger, request)
+    assert whole == {("2026-11-29",): 26, ("2026-11-30",): 25}
+    for day in ("2026-11-29", "2026-11-30"):
+        found, _ = answer(ledger, replace(request, filters=(Match("day", day),)))
+        assert found == {(day,): whole[day,]}
+
+
 def test_matches_reads_flags() -> None:
     assert matches([("owner!", "lin"), ("a", "b=c+!")]) == (
         Match("owner", "lin", negated=True),
