@@ -283,7 +283,12 @@ def test_names_of_other_things_stay_as_they_are() -> None:
 
 def test_two_sources_speak_of_one_volume(new_day: type[DayBuilder]) -> None:
     day = volume(mount(new_day().node(gpus=0).pod("a", 0, 6), "a"), 0, 24, bytes=GIB)
-    seen = {"source": "prometheus/c1", "interval_seconds": 60.0, "bytes": None, "labels": None}
+    seen: dict[str, Any] = {
+        "source": "prometheus/c1",
+        "interval_seconds": 60.0,
+        "bytes": None,
+        "labels": None,
+    }
     volume(day, 0.5, 23.5, handle=None, **seen)
     volume(day, 1, 23, handle="d", **seen).price("storage_gib", "1")
     assert by_pod(day.attribute()) == {"a": 6, "__unattributed__:unmounted": 18}

@@ -40,7 +40,7 @@ def test_a_file_system_is_split_by_its_folders(tmp_path: Path) -> None:
         file = tmp_path / "fsx/runs" / run / "rollouts.bin"
         file.parent.mkdir(parents=True)
         file.write_bytes(b"x" * size)
-    (tmp_path / "bill.csv").write_text("\n".join(map(",".join, (FOCUS.keys(), FOCUS.values()))))
+    (tmp_path / "bill.csv").write_text(f"{','.join(FOCUS)}\n{','.join(FOCUS.values())}\n")
     store = {"kind": "filesystem", "path": "fsx", "resource": "fs-0a"}
     rule = f"path:{tmp_path}/fsx/runs/{{experiment}}/"
     settings = {
