@@ -43,7 +43,7 @@ from attribution.split import hour_parts, weigh_pools
 from attribution.usage import POD, PodUsage, read_usage
 from attribution.volume_prices import estimate_volumes
 from ledger.facts import Gap
-from ledger.schema import COSTS, IDENTITY_KEYS, UNATTRIBUTED
+from ledger.schema import COST_COLUMNS, COSTS, IDENTITY_KEYS, UNATTRIBUTED
 from ledger.settings import Settings
 
 WHO = (
@@ -136,8 +136,10 @@ def close_day(
     hours = darken(node_hours(facts.nodes, keys, seen, clusters, settings), unwatched)
     held = held.join(hours.select("nh", *NODE_HOUR), on=list(NODE_HOUR))
     open_hours = hours.join(covered, on=list(NODE_HOUR), how="anti")
-    compute = compute_lines(paying)
-    unmet = compute.join(line_hours, on="line", how="anti")
+    compute = compute_lines(
+        paying.select("line", "ChargeCategory", "ServiceCategory", *COST_COLUMNS)
+    )
+    unmet = compute_lines(paying.join(line_hours, on="line", how="anti"))
     doubtful = may_double(open_hours, unmet)
     quotes = quote(hours, there, facts.prices, settings.currency)
     made = estimate(open_hours.join(doubtful, on="nh", how="anti"), quotes)
@@ -158,7 +160,6 @@ def close_day(
     others = place(loose, lives, who, facts, settings)
     weights, split_told = split_told.over(weigh_pools(parts, hours, rates), parts, hours)
     work = rows.Day(every, hours, held, who, weights, rates, split_told)
-    sums = rows.write(work, parts, others.rows, sink, shards)
     found = (
         *gaps.find(facts, settings, hours, every_life, seen),
         *gaps.unmatched(hours, line_hours, compute),
@@ -169,6 +170,8 @@ def close_day(
         *claims.gaps(held_claims.lost),
         *contradictions.find(lives, usage, facts.usage, hours),
     )
+    del usage, times  # the largest of all, and not needed any more
+    sums = rows.write(work, parts, others.rows, sink, shards)
     told = (
         *notes.snapshots(clusters),
         *notes.doubts(sums.doubts),
@@ -206,7 +209,8 @@ def _held(lives: pl.DataFrame, usage: PodUsage, shards: Shards) -> pl.DataFrame:
 
 def _splittable(lines: pl.DataFrame) -> pl.DataFrame:
     """Lines that may pay for a node: not the part of a commitment that nobody used."""
-    return lines.filter((pl.col("CommitmentDiscountStatus") != "Unused").fill_null(True))
+    used = (lines["CommitmentDiscountStatus"] != "Unused").fill_null(True)
+    return lines if used.all() else lines.filter(used)  # wide: no copy without need
 
 
 def _who(lives: pl.DataFrame, settings: Settings) -> tuple[pl.DataFrame, pl.DataFrame]:
