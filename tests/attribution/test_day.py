@@ -110,7 +110,8 @@ def test_cards_of_an_unknown_number_are_not_priced_as_cpu(new_day: type[DayBuild
     books = day.pod("u", end=1, cpu_millicores=1000).attribute()
     assert books.costs.is_empty()
     # The price is known and the number is not: one condition, one name.
-    assert "capacity_unknown" in reasons(books) and "unpriced" not in reasons(books)
+    assert "capacity_unknown" in reasons(books)
+    assert "unpriced" not in reasons(books)
 
 
 def test_cards_of_an_unknown_number_are_not_split_as_cpu(

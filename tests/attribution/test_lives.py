@@ -278,7 +278,7 @@ def test_cutting_the_interval_of_a_label_moves_nothing_else(
     def books(cut: bool) -> pl.DataFrame:
         day = new_day().node(end=1).node(end=1, interval=60).line("l", effective="7")
         for uid in ("u", "v") if second else ("u",):
-            what = {"gpus": 3, "namespace": f"ns-{uid}", "interval": 60}
+            what: dict[str, Any] = {"gpus": 3, "namespace": f"ns-{uid}", "interval": 60}
             edge = round(at * 3600) / 3600
             day.pod(uid, 0, edge, labels={"label_experiment": "a" if cut else "b"}, **what)
             day.pod(uid, edge, 1, labels={"label_experiment": "b"}, **what)

@@ -32,9 +32,9 @@ def pool(split: str = "weights", match: PoolMatch = ALL, **weights: object) -> S
     return Settings(node_pools=(NodePool.model_validate(data),))
 
 
-def one_hour(new_day: type[DayBuilder], price: str = "35", **node: object) -> DayBuilder:
+def one_hour(new_day: type[DayBuilder], price: str = "35", **node: Any) -> DayBuilder:  # noqa: ANN401
     """A node of one card, one vCPU and one GiB, and a pod for each of them."""
-    size = {"gpus": 1, "cpu_millicores": 1000, "memory_bytes": GIB, "end": 1}
+    size: dict[str, Any] = {"gpus": 1, "cpu_millicores": 1000, "memory_bytes": GIB, "end": 1}
     day = new_day().node(**(size | node)).line("l", effective=price)
     day.pod("gpu", end=1, gpus=1).pod("vcpu", end=1, cpu_millicores=1000)
     return day.pod("gib", end=1, memory_bytes=GIB)
@@ -171,7 +171,8 @@ def test_doubling_weights_moves_nothing_and_others_move_rows_alone(
     day = one_hour(new_day, str(Decimal(price).scaleb(-12)), gpus=8, cpu_millicores=64_000)
 
     def books(triple: tuple[Decimal, ...]) -> pl.DataFrame:
-        return day.attribute(pool(**dict(zip(("gpu", "vcpu", "gib"), triple, strict=True)))).costs
+        gpu, vcpu, gib = triple
+        return day.attribute(pool(gpu=gpu, vcpu=vcpu, gib=gib)).costs
 
     once = books(weights)
     assert_frame_equal(once, books(tuple(2 * weight for weight in weights)))

@@ -30,7 +30,9 @@ DAY = Window.of_day(date(2026, 5, 2))
 
 
 def bill(path: Path | str, base: Path = Path("/")) -> FocusBill:
-    return from_settings(Bill(name="aws", path=str(path)), base)
+    made = from_settings(Bill(name="aws", path=str(path)), base)
+    assert isinstance(made, FocusBill)
+    return made
 
 
 def total(facts: Facts) -> object:
