@@ -38,7 +38,7 @@ def exporter(options: WorldOptions, node: Node) -> Pod:
     """A DaemonSet pod without cards on a GPU node (a rider), there for the whole world."""
     name = f"{EXPORTER}-{suffix(options.seed, EXPORTER, node.name)}"
     return Pod(
-        uid=uid(options.seed, name),
+        uid=uid(options.seed, EXPORTER, node.name),  # names may repeat among thousands
         namespace="monitoring",
         name=name,
         node=node.name,
