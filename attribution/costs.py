@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import polars as pl
 
-from attribution.devices import CARD
-from attribution.estimate import doubtful
-from attribution.figures import AMOUNTS, active_units, hours_of_pods
-from attribution.methods import FREE, RESOURCES, UNSEEN
+from attribution.nodes.devices import CARD
+from attribution.nodes.figures import AMOUNTS, active_units, hours_of_pods
+from attribution.nodes.methods import FREE, RESOURCES, UNSEEN
 from attribution.phases import dimension
+from attribution.prices.estimate import doubtful
 from attribution.ratio import HOUR, divide
 from attribution.split import UNITS
 from ledger.money import from_units

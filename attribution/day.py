@@ -7,26 +7,10 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from attribution import aws_splits, claims, contradictions, gaps, notes, price_steps, rows
-from attribution.against_bill import currencies, foreign_prices, rescaled
-from attribution.devices import add_cards
-from attribution.estimate import estimate
-from attribution.evidence import dark_spans, darken, seen_spans, weigh_clusters, while_seen
-from attribution.facts import DayFacts
-from attribution.identity import name_pods
-from attribution.laid_over import LaidOver, lay_over
-from attribution.lives import (
-    node_holes,
-    node_spans,
-    pod_lives,
-    sampled_pod_spans,
-    there_spans,
-)
-from attribution.match import bill_lines, match_lines, node_ids
-from attribution.methods import classify
-from attribution.node_hours import NODE_HOUR, held_amounts, node_hours, up_hours
-from attribution.other_lines import place
-from attribution.paying import (
+from attribution import gaps, notes, rows
+from attribution.bill.laid_over import LaidOver, lay_over
+from attribution.bill.match import bill_lines, match_lines, node_ids
+from attribution.bill.paying import (
     compute_lines,
     covered_hours,
     may_double,
@@ -34,14 +18,33 @@ from attribution.paying import (
     named_part,
     paid_time,
 )
+from attribution.facts import DayFacts
+from attribution.identity import name_pods
+from attribution.lines.place import place
+from attribution.lives import claims
+from attribution.lives.evidence import dark_spans, darken, seen_spans, weigh_clusters, while_seen
+from attribution.lives.lives import (
+    node_holes,
+    node_spans,
+    pod_lives,
+    sampled_pod_spans,
+    there_spans,
+)
+from attribution.lives.reservations import tell_tenants
+from attribution.nodes import aws_splits, contradictions
+from attribution.nodes.devices import add_cards
+from attribution.nodes.methods import classify
+from attribution.nodes.node_hours import NODE_HOUR, held_amounts, node_hours, up_hours
+from attribution.nodes.pools import Rates
+from attribution.nodes.usage import POD, PodUsage, read_usage
 from attribution.phases import add_phase
-from attribution.pools import Rates
-from attribution.quote import quote
-from attribution.reservations import tell_tenants
+from attribution.prices import steps as price_steps
+from attribution.prices.against_bill import currencies, foreign_prices, rescaled
+from attribution.prices.estimate import estimate
+from attribution.prices.quote import quote
+from attribution.prices.volumes import estimate_volumes
 from attribution.shards import SHARDS, Shards, each, ranges
 from attribution.split import hour_parts, weigh_pools
-from attribution.usage import POD, PodUsage, read_usage
-from attribution.volume_prices import estimate_volumes
 from ledger.facts import Gap
 from ledger.schema import COST_COLUMNS, COSTS, IDENTITY_KEYS, UNATTRIBUTED
 from ledger.settings import Settings

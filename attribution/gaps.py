@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 
 import polars as pl
 
-from attribution.devices import CARD
-from attribution.evidence import NO_PODS, SNAPSHOT_ONLY
 from attribution.facts import DayFacts
 from attribution.identity import ambiguous_labels
-from attribution.methods import CPU, GPU, MEMORY, capacity
+from attribution.lives.evidence import NO_PODS, SNAPSHOT_ONLY
+from attribution.nodes.devices import CARD
+from attribution.nodes.methods import CPU, GPU, MEMORY, capacity
 from attribution.ratio import HOUR, KIB_PER_GIB
 from ledger.facts import Gap
 from ledger.settings import Settings

@@ -15,8 +15,8 @@ from datetime import date
 import polars as pl
 
 from attribution.facts import DayFacts
-from attribution.labels import aliases as aliases
-from attribution.lives import merged_pods
+from attribution.lives.labels import aliases as aliases
+from attribution.lives.lives import merged_pods
 from ledger.errors import SettingsError
 from ledger.facts import Gap
 from ledger.schema import IDENTITY_KEYS, IDLE, SHARED, UNATTRIBUTED

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from attribution.methods import CPU, MEMORY, POD
-from attribution.pools import Rates
+from attribution.nodes.methods import CPU, MEMORY, POD
+from attribution.nodes.pools import Rates
 from ledger.settings import Prices, Settings
 from ledger.text import counted
 

@@ -9,9 +9,9 @@ from itertools import chain, pairwise
 import polars as pl
 
 from attribution import notes, reconcile
-from attribution.aws_splits import PodSplits
 from attribution.costs import assemble, daily, daily_keys, line_rows, node_rows
-from attribution.pools import Rates
+from attribution.nodes.aws_splits import PodSplits
+from attribution.nodes.pools import Rates
 from attribution.shards import Shards, by_node, each
 from attribution.split import UNITS, node_shares
 

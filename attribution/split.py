@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from attribution.aws_splits import PodSplits
-from attribution.methods import claims
-from attribution.pools import Rates, pools
+from attribution.nodes.aws_splits import PodSplits
+from attribution.nodes.methods import claims
+from attribution.nodes.pools import Rates, pools
 from ledger.money import split
 from ledger.schema import COST_COLUMNS
 

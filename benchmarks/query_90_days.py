@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
 
-from attribution.query import Query, Sharing, matches, query
+from attribution.query.answer import Query, Sharing, matches, query
 from collector.simulate.ledger import write_ledger
 from collector.simulate.options import WorldOptions
 from ledger.schema import COSTS_DAILY

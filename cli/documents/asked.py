@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ledger.errors import UsageError
 
 if TYPE_CHECKING:
-    from attribution.question import Query, Share, Sharing
+    from attribution.query.question import Query, Share, Sharing
     from ledger.settings import Settings
     from ledger.window import Window
 
@@ -49,7 +49,7 @@ class Asked:
         Raises:
             UsageError: An amount cannot be read.
         """
-        from attribution.question import Query, matches
+        from attribution.query.question import Query, matches
 
         given: dict[str, Any] = {"cost": self.cost, "idle_rows": self.idle_rows, "top": self.top}
         return Query(
@@ -65,7 +65,7 @@ class Asked:
     def _sharing(self, settings: Settings) -> Sharing:
         from decimal import Decimal, InvalidOperation
 
-        from attribution.question import Sharing
+        from attribution.query.question import Sharing
 
         try:
             overhead = Decimal(self.overhead or 0)
@@ -82,7 +82,7 @@ class Asked:
 
     def _policies(self, settings: Settings) -> tuple[Share, ...]:
         """The policies of the flags, or else those of the settings."""
-        from attribution.question import Share, matches
+        from attribution.query.question import Share, matches
 
         if self.share:
             found = []

@@ -7,9 +7,9 @@ from typing import Any
 
 import polars as pl
 
-from attribution.query import Match, QueryResult, Shared
-from attribution.query import query as ask
-from attribution.query_compare import Compared, compare
+from attribution.query.answer import Match, QueryResult, Shared
+from attribution.query.answer import query as ask
+from attribution.query.compare import Compared, compare
 from cli.clock import now
 from cli.document import Column, Document, Section, Tile, Tone, envelope
 from cli.documents.asked import Asked

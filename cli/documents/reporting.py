@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from attribution.finality import BillingMonth, billing_months
-from attribution.query import Match, Query, QueryResult
-from attribution.query import query as ask
+from attribution.query.answer import Match, Query, QueryResult
+from attribution.query.answer import query as ask
 from attribution.restated import difference
 from cli.document import Document
 from cli.documents.blind import blind_spots

@@ -10,8 +10,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from attribution.query import Query
-from attribution.query import query as ask
+from attribution.query.answer import Query
+from attribution.query.answer import query as ask
 from cli import exits
 from cli.document import Cell, Column, Document, Section
 from cli.documents.commands import command

@@ -13,7 +13,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from attribution.query import Query, QueryResult, query
+from attribution.query.answer import Query, QueryResult, query
 from attribution.run import attribute
 from collector.prices import SettingsPrices
 from ledger.money import split

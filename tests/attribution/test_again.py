@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from attribution.query import Query, query
+from attribution.query.answer import Query, query
 from attribution.run import attribute, stale_days
 from ledger.schema import CHARGES, CLOSES, NODES, RESTATEMENTS, WORKLOADS
 from ledger.settings import Settings

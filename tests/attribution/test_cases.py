@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 
-from attribution.query import Query, query
+from attribution.query.answer import Query, query
 from attribution.run import attribute
 from ledger.errors import UsageError
 from ledger.settings import NodePool, PoolMatch, Prices, Settings

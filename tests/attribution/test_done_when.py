@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from attribution.finality import billing_months
-from attribution.query import Query, query
+from attribution.query.answer import Query, query
 from attribution.run import attribute
 from ledger.schema import CLOSES
 from ledger.settings import Settings

@@ -1,0 +1,1 @@
+"""Lines of the bill, and the nodes that they pay for."""

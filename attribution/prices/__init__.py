@@ -1,0 +1,1 @@
+"""Prices where no bill names one, and prices beside the bill."""

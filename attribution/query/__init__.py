@@ -1,0 +1,1 @@
+"""Asking the books: costs of a window by keys."""
