@@ -32,10 +32,13 @@ def sources(rows: pl.DataFrame, place: Sequence[str]) -> pl.DataFrame:
 def weights(amount: pl.Expr, over: str | Sequence[str]) -> pl.Expr:
     """Costs of the claims of a place as weights: whole numbers ≥ 0 that leave room to multiply.
 
-    What costs less than nothing (a credit above its usage) takes no part, unless all of the place
-    does. They are scaled down, in the same way for all of a place, only where they are too large.
+    What costs less than nothing (a credit above its usage) takes no part, unless nothing of the
+    place costs more. They are scaled down, in the same way for all of a place, only where they are
+    too large.
     """
-    size = pl.max_horizontal(amount * amount.sum().over(over).sign().cast(pl.Int128), pl.lit(0))
+    above = pl.max_horizontal(amount, pl.lit(0))
+    below = pl.max_horizontal(0 - amount, pl.lit(0))
+    size = pl.when((amount > 0).any().over(over)).then(above).otherwise(below)
     step = size.sum().over(over) // _ROOM + 1
     return (size // step).cast(pl.Int64)
 

@@ -165,6 +165,25 @@ def test_overhead_that_nobody_can_take_stays_in_its_day(tmp_path: Path) -> None:
         assert found == {(day,): whole[day,]}
 
 
+@pytest.mark.parametrize(("own", "got"), [((10, -30), (14, -30)), ((10, -10), (14, -10))])
+def test_a_credit_above_its_usage_takes_no_part(
+    tmp_path: Path, own: tuple[int, int], got: tuple[int, int]
+) -> None:
+    rows = [row(cost, namespace=name) for cost, name in zip(own, "ab", strict=True)]
+    ledger = books([*rows, row(4, target="__shared__")], str(tmp_path))
+    how = Sharing(policies=(Share((Match("target", "__shared__"),)),))
+    found, _ = answer(ledger, Query(WINDOW, ("namespace",), sharing=how))
+    assert found == {("a",): got[0], ("b",): got[1]}
+
+
+def test_where_all_are_credits_they_take_it(tmp_path: Path) -> None:
+    rows = [row(-1, namespace="a"), row(-3, namespace="b"), row(-4, target="__shared__")]
+    how = Sharing(policies=(Share((Match("target", "__shared__"),)),))
+    request = Query(WINDOW, ("namespace",), sharing=how)
+    found, _ = answer(books(rows, str(tmp_path)), request)
+    assert found == {("a",): -2, ("b",): -6}
+
+
 def test_matches_reads_flags() -> None:
     assert matches([("owner!", "lin"), ("a", "b=c+!")]) == (
         Match("owner", "lin", negated=True),
