@@ -13,6 +13,7 @@ from attribution.bill.match import bill_lines, match_lines, node_ids
 from attribution.bill.paying import (
     compute_lines,
     covered_hours,
+    machine_lines,
     may_double,
     may_pay_all,
     named_part,
@@ -142,7 +143,7 @@ def close_day(
     compute = compute_lines(
         paying.select("line", "ChargeCategory", "ServiceCategory", *COST_COLUMNS)
     )
-    unmet = compute_lines(paying.join(line_hours, on="line", how="anti"))
+    unmet = machine_lines(paying.join(line_hours, on="line", how="anti"))
     doubtful = may_double(open_hours, unmet)
     quotes = quote(hours, there, facts.prices, settings.currency)
     made = estimate(open_hours.join(doubtful, on="nh", how="anti"), quotes)

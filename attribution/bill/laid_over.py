@@ -15,6 +15,7 @@ from attribution.identity import name_lines
 from attribution.prices.book import OK
 from attribution.prices.estimate import UNMATCHED
 from attribution.prices.quote import settle, weights
+from attribution.ratio import HOUR
 from attribution.split import UNITS
 from ledger.schema import IDENTITY_KEYS
 from ledger.settings import Settings
@@ -76,9 +77,9 @@ def lay_over(
 ) -> LaidOver:
     """Lay lines over node-hours, one currency at a time, each amount exactly.
 
-    Lines and node-hours are put end to end in the order of time, so that a line pays the nodes
-    that are beside it. Nothing is laid unless every node-hour has a price in that currency, and
-    these add up to no more than the lines. A line that its own tags name stays with them.
+    A line pays node-hours of its own period only; in each hour what ends first pays first. Nothing
+    is laid unless every node-hour has a price in that currency, and the lines of its time pay for
+    all of them. A line that its own tags name stays with them.
 
     Args:
         loose: ``paying.compute_lines`` that meet no node.
@@ -90,18 +91,21 @@ def lay_over(
     nameless = named.filter(pl.all_horizontal(pl.col(key).is_null() for key in IDENTITY_KEYS))
     units = pl.col("units_EffectiveCost")
     payers = nameless.filter(units > 0).select(
-        "line", "start", pl.col("BillingCurrency").alias("currency"), units.alias("units")
+        "line", "start", "end", pl.col("BillingCurrency").alias("currency"), units.alias("units")
     )
     prices = _priced(hours, quotes)
     found, notes = [], []
     for currency in payers["currency"].unique().sort():
-        lines = payers.filter(currency=currency).sort("start", "line")
-        known = prices.filter(currency=currency)
+        lines = payers.filter(currency=currency).sort("end", "start", "line")
+        known = prices.filter(currency=currency).sort("hour", "nh")
         bill, cost = (int(frame["units"].sum()) for frame in (lines, known))
         whole = known.height == hours["nh"].n_unique()
         if not whole or not 0 < cost <= bill < _LARGEST:
             continue
-        found.append(_end_to_end(lines, known.sort("hour", "nh"), bill - cost))
+        parts = _hour_by_hour(lines, known)
+        if parts is None:
+            continue
+        found.append(parts)
         notes.append(
             f"lines of the bill for machines ({currency} {bill / 10**12:.2f}) meet no node: "
             f"{cost / 10**12:.2f} of them pays for {known.height} node-hours by their prices, the "
@@ -128,23 +132,46 @@ def _priced(hours: pl.DataFrame, quotes: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _end_to_end(lines: pl.DataFrame, prices: pl.DataFrame, rest: int) -> pl.DataFrame:
-    """The overlaps of two rows of amounts with one sum, laid beside each other."""
-    last = pl.DataFrame(
-        {"nh": [REST], "hour": [prices["hour"].max()], "units": [rest]},
-        schema={"nh": pl.UInt32, "hour": pl.Int64, "units": pl.Int128},
+def _hour_by_hour(lines: pl.DataFrame, prices: pl.DataFrame) -> pl.DataFrame | None:
+    """Parts of lines for each node-hour in their time; None if they do not pay for one.
+
+    Args:
+        lines: ``line, start, end, units`` in the order in which they pay.
+        prices: ``nh, hour, units``, sorted by hour.
+    """
+    left, found = lines.select("line", "start", "end", "units"), []
+    for (hour,), takers in prices.group_by("hour", maintain_order=True):
+        there = (pl.col("start") < pl.lit(hour) + HOUR) & (pl.col("end") > pl.lit(hour))
+        payers = left.filter(there, pl.col("units") > 0)
+        if payers["units"].sum() < takers["units"].sum():
+            return None
+        paid = _end_to_end(payers, takers)
+        found.append(paid)
+        gone = paid.group_by("line").agg(pl.col("ms").sum().cast(pl.Int128).alias("gone"))
+        left = left.join(gone, on="line", how="left", maintain_order="left").with_columns(
+            pl.col("units") - pl.col("gone").fill_null(0)
+        )
+        left = left.drop("gone")
+    rest = left.filter(pl.col("units") > 0).select(
+        "line",
+        pl.lit(REST, dtype=pl.UInt32).alias("nh"),
+        pl.lit(prices["hour"].max(), dtype=pl.Int64).alias("hour"),
+        pl.col("units").cast(pl.Int64).alias("ms"),
     )
-    takers = pl.concat([prices.select(last.columns).cast(last.schema), last])
+    return pl.concat([*found, rest])
+
+
+def _end_to_end(payers: pl.DataFrame, takers: pl.DataFrame) -> pl.DataFrame:
+    """The overlaps of two rows of amounts, laid beside each other from the first on."""
 
     def stretch(frame: pl.DataFrame, start: str, end: str) -> pl.DataFrame:
         till = pl.col("units").cum_sum().cast(pl.Int64)
-        return frame.filter(pl.col("units") > 0).with_columns(
+        return frame.with_columns(
             (till - pl.col("units").cast(pl.Int64)).alias(start), till.alias(end)
         )
 
-    payers = stretch(lines, "from", "to").drop("start", "currency", "units")
-    both = payers.join_where(
-        stretch(takers, "since", "until").drop("units"),
+    both = stretch(payers.select("line", "units"), "from", "to").join_where(
+        stretch(takers.select("nh", "hour", "units"), "since", "until").drop("units"),
         pl.col("since") < pl.col("to"),
         pl.col("from") < pl.col("until"),
     )

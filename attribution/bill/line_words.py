@@ -25,6 +25,20 @@ _NETWORK = rf"{_MOVED}|{_COMPUTED}|inter.?zone|inter.?region|cross.?zone|\binter
 _NOT_TRAFFIC = r"\bdns\b|route ?53|\bvpn\b|direct ?connect|cloudfront|\bcdn\b|firewall|domain"
 _DISKS = r"\bebs\b|ebs:|elastic block|\bvolume|\bdisks?\b|\bpd (capacity|storage)"
 _STORES = r"\bs3\b|simple storage|cloud storage|\bblob|elastic file|\befs\b|fsx|filestore|glacier"
+_NO_MACHINE = (
+    r"aws ?lambda|lambda-|serverless|\bfunctions?\b|cloud run|app ?engine|app ?runner|app service"
+    r"|quantum|sagemaker|\bml\.|bedrock|vertex|lightsail|workspaces|appstream|gamelift|codebuild"
+    r"|\bemr\b|elastic ?mapreduce|databricks|control.?plane|eks-hours|eks-auto|percluster"
+    r"|cluster management|uptime sla|azure kubernetes service|snapshot|\bebs\b|ebs:|elastic block"
+    r"|managed disks|elastic ?ip|public ?ipv4|ip addresses|idleaddress"
+)
+"""Words of what is no machine that could be a node, though bills call it Compute."""
+_KUBERNETES = r"\beks\b|amazoneks|elastic (kubernetes|container) service"
+_FARGATE = r"fargate"
+_AWS_TYPE = (
+    r"(?:^|[^a-z0-9.-])([a-z][a-z0-9-]*\d[a-z0-9-]*"
+    r"\.(?:nano|micro|small|medium|large|\d*xlarge|metal[a-z0-9-]*))(?:$|[^a-z0-9.])"
+)
 _CLASSES = (
     ("GLACIER_IR", r"-gir\b|glacier.?i(nstant|r)"),
     ("DEEP_ARCHIVE", r"-gda\b|deep.?archive"),
@@ -129,3 +143,29 @@ def may_be_disk() -> pl.Expr:
     ).str.to_lowercase()
     storage = (pl.col("ServiceCategory") == "Storage").fill_null(value=False)
     return text.str.contains(_DISKS) | (storage & ~text.str.contains(_STORES))
+
+
+def _service_text() -> pl.Expr:
+    service = ("ServiceName", "ServiceSubcategory", "words")
+    return pl.concat_str(*service, separator=" | ", ignore_nulls=True).str.to_lowercase()
+
+
+def may_be_machine() -> pl.Expr:
+    """Whether a Compute line may pay for a machine that is a node of a cluster.
+
+    Functions, managed services, fees of control planes, disks, addresses and traffic are none.
+    """
+    text = _service_text()
+    fee = text.str.contains(_KUBERNETES) & ~text.str.contains(_FARGATE)
+    return ~(text.str.contains(_NO_MACHINE) | fee | is_network()).fill_null(value=False)
+
+
+def is_fargate() -> pl.Expr:
+    """Whether a line pays for a pod's own machine, which is no instance."""
+    return _service_text().str.contains(_FARGATE).fill_null(value=False)
+
+
+def instance_type() -> pl.Expr:
+    """The instance type that a line names, in lower case; null if it names none that we know."""
+    told = pl.col("SkuPriceDetails").str.json_path_match("$.InstanceType").str.to_lowercase()
+    return pl.coalesce(told, pl.col("words").str.extract(_AWS_TYPE))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from attribution.bill.line_words import instance_type, is_fargate, may_be_machine, with_words
 from attribution.bill.match import canonical, in_hours
 from attribution.ratio import HOUR
 from attribution.spans import by_hour
@@ -102,31 +103,37 @@ def compute_lines(lines: pl.DataFrame) -> pl.DataFrame:
     return lines.filter(_pays() & usage & (pl.col("ServiceCategory") == "Compute"))
 
 
-def may_double(hours: pl.DataFrame, loose: pl.DataFrame) -> pl.DataFrame:
-    """Node-hours that a compute line which met no node may pay for.
+def machine_lines(lines: pl.DataFrame) -> pl.DataFrame:
+    """The compute lines that may pay for a node, with ``words``: no functions, fees or disks."""
+    return with_words(compute_lines(lines)).filter(may_be_machine())
 
-    Such a line is another resource's for sure only if it is of another cloud, or if both it and the
-    node bear an id in a form that tells resources apart.
+
+def may_double(hours: pl.DataFrame, loose: pl.DataFrame) -> pl.DataFrame:
+    """Node-hours that a line for a machine which met no node may pay for.
+
+    Such a line is another resource's for sure only if it is of another cloud, region or instance
+    type, or if both it and the node bear an id in a form that tells resources apart.
 
     Args:
-        hours: ``nh`` and ``provider_id``.
-        loose: ``compute_lines`` of the day that met no node.
+        hours: ``nh``, ``provider_id``, ``instance_type`` and ``region``.
+        loose: ``machine_lines`` of the day that met no node.
 
     Returns:
         ``nh``.
     """
-    both = hours.select("nh", *_our_marks()).join(
-        loose.select(_their_marks()).unique(), how="cross"
-    )
-    return both.filter(_may_be()).select("nh").unique()
+    nodes = hours.select("nh", *_our_marks())
+    marks = nodes.drop("nh").unique()
+    both = marks.join(loose.select(_their_marks()).unique(), how="cross").filter(_may_be())
+    met = both.select(marks.columns).unique()
+    return nodes.join(met, on=marks.columns, how="semi", nulls_equal=True).select("nh").unique()
 
 
 def may_pay_all(loose: pl.DataFrame, hours: pl.DataFrame) -> pl.DataFrame:
     """The lines that may pay for any of the node-hours, as far as ``may_double`` can tell.
 
     Args:
-        loose: ``compute_lines`` that met no node.
-        hours: ``nh`` and ``provider_id``.
+        loose: ``machine_lines`` that meet no node.
+        hours: As of ``may_double``.
     """
     nodes = hours.select(_our_marks()).unique()
     pairs = loose.select("line", *_their_marks()).join(nodes, how="cross")
@@ -134,26 +141,52 @@ def may_pay_all(loose: pl.DataFrame, hours: pl.DataFrame) -> pl.DataFrame:
     return loose.join(other, on="line", how="anti", maintain_order="left")
 
 
-def _their_marks() -> tuple[pl.Expr, pl.Expr]:
-    """Cloud of a line, null if not known; and whether its id tells resources apart."""
+def _their_marks() -> tuple[pl.Expr, ...]:
+    """Of a line: cloud, region and instance type, null if not known, and what kind of thing.
+
+    ``named``: its id tells resources apart; ``fargate``: it pays for what is no instance.
+    """
     provider = pl.coalesce("ServiceProviderName", "ProviderName").str.to_lowercase()
     cloud = pl.coalesce(
         *(pl.when(provider.str.contains(p)).then(pl.lit(c)) for c, p in CLOUDS.items()),
         pl.lit(None, dtype=pl.String),
     )
-    return cloud.alias("theirs"), _named("ResourceId").alias("named")
+    return (
+        cloud.alias("theirs"),
+        _named("ResourceId").alias("named"),
+        _region("RegionId").alias("their_region"),
+        instance_type().alias("their_type"),
+        is_fargate().alias("fargate"),
+    )
 
 
-def _our_marks() -> tuple[pl.Expr, pl.Expr]:
+def _our_marks() -> tuple[pl.Expr, ...]:
     """The same of a node."""
     scheme = pl.col("provider_id").str.extract(r"^(\w+)://", 1)
     ours = pl.when(scheme.is_in(list(CLOUDS))).then(scheme)
-    return ours.alias("ours"), _named("provider_id").alias("known")
+    return (
+        ours.alias("ours"),
+        _named("provider_id").alias("known"),
+        _region("region").alias("our_region"),
+        pl.col("instance_type").str.to_lowercase().alias("our_type"),
+    )
 
 
 def _may_be() -> pl.Expr:
-    same = (pl.col("ours") == pl.col("theirs")).fill_null(value=True)
-    return same & ~(pl.col("named") & pl.col("known"))
+    same = [
+        (pl.col(left) == pl.col(right)).fill_null(value=True)
+        for left, right in (
+            ("ours", "theirs"),
+            ("our_region", "their_region"),
+            ("our_type", "their_type"),
+        )
+    ]
+    return pl.all_horizontal(same) & ~((pl.col("named") | pl.col("fargate")) & pl.col("known"))
+
+
+def _region(column: str) -> pl.Expr:
+    """A region in the form of AWS or Google, which bills and nodes share; null of any other."""
+    return pl.col(column).str.to_lowercase().str.extract(r"^([a-z]+(?:-[a-z]+)+-?\d+)$", 1)
 
 
 def _named(column: str) -> pl.Expr:

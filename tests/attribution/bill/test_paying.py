@@ -251,3 +251,75 @@ def test_a_price_in_another_currency_stands_beside_no_bill(day: DayBuilder, cost
     assert gap.amounts == {"node_hours": 2.0, "gpu_hours": 16.0}
     day.rows["prices"][0]["currency"] = "CAD"
     assert "currency" not in reasons(day.attribute())
+
+
+EC2: dict[str, Any] = {"ServiceName": "Amazon Elastic Compute Cloud", "RegionId": "us-east-1"}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"ServiceName": "AWS Lambda", "SkuMeter": "USE1-Lambda-GB-Second"},
+        {"ServiceName": "Amazon Elastic Kubernetes Service", "SkuMeter": "EKS-Hours:perCluster"},
+        {"ServiceName": "Amazon SageMaker", "SkuMeter": "USE1-Host:ml.p5.48xlarge"},
+        {"ServiceName": "Kubernetes Engine", "ChargeDescription": "Zonal cluster management fee"},
+        {"ServiceName": "Cloud Functions"},
+        {"ServiceSubcategory": "Serverless Compute"},
+        EC2 | {"SkuMeter": "USE1-EBS:VolumeUsage.gp3"},
+        EC2 | {"SkuMeter": "USE1-NatGateway-Hours"},
+        EC2 | {"SkuMeter": "USE1-PublicIPv4:InUseAddress"},
+        EC2 | {"SkuMeter": "BoxUsage:m5.4xlarge"},
+        EC2 | {"SkuPriceDetails": '{"InstanceType":"c7i.large"}'},
+        EC2 | {"RegionId": "eu-west-1", "SkuMeter": "EU-BoxUsage:p5.48xlarge"},
+    ],
+)
+def test_what_is_no_machine_of_this_kind_pays_for_no_node(
+    day: DayBuilder, cost_by: Sums, fields: dict[str, Any]
+) -> None:
+    day.node(end=1, provider_id=None, instance_type="p5.48xlarge", region="us-east-1")
+    day.pod("u", end=1, gpus=8, labels=A)
+    day.line("l", None, effective="100", ServiceCategory="Compute", **fields)
+    books = day.attribute()
+    assert cost_by(books.costs, ("experiment", "x_Basis")) == {
+        ("a", "estimated"): Decimal(8),
+        ("__unattributed__", "billed"): Decimal(100),
+    }
+    assert not any("meet no node" in note for note in books.notes)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        EC2 | {"SkuMeter": "BoxUsage:p5.48xlarge"},
+        EC2 | {"ChargeDescription": "$98.32 per On Demand Linux p5.48xlarge Instance Hour"},
+        {"ServiceName": "Virtual Machines", "RegionId": "East US"},
+        {"ServiceName": "Lambda Cloud"},
+        {},
+    ],
+)
+def test_a_machine_that_may_be_a_node_pays_for_it(
+    day: DayBuilder, cost_by: Sums, fields: dict[str, Any]
+) -> None:
+    day.node(end=1, provider_id=None, instance_type="p5.48xlarge", region="us-east-1")
+    day.pod("u", end=1, gpus=8, labels=A)
+    day.line("l", None, effective="100", ServiceCategory="Compute", **fields)
+    costs = day.attribute().costs
+    assert cost_by(costs) == {"a": Decimal(8), "__unattributed__": Decimal(92)}
+    assert set(costs["x_Basis"]) == {"billed"}
+
+
+def test_a_line_pays_for_node_hours_of_its_own_time_only(day: DayBuilder, cost_by: Sums) -> None:
+    day.node(end=2).pod("u", end=1, gpus=8, labels=A)
+    machine: dict[str, Any] = {"ServiceCategory": "Compute"}
+    day.line("late", None, hour=1, effective="100", **machine)
+    day.line("day", None, until=24, effective="8", **machine)
+    costs = day.attribute().costs.filter(pl.col("EffectiveCost") != 0)
+    assert cost_by(costs, ("x_LineId", "experiment")) == {
+        ("day", "a"): Decimal(8),
+        ("late", "__idle__"): Decimal(8),
+        ("late", "__unattributed__"): Decimal(92),
+    }
+    day.rows["charges"].pop()
+    books = day.attribute()
+    assert cost_by(books.costs) == {"__unattributed__": Decimal(100)}
+    assert "unpriced" in reasons(books)
