@@ -21,6 +21,7 @@ from attribution.bill.paying import (
 )
 from attribution.facts import DayFacts
 from attribution.identity import name_pods
+from attribution.lines import credits
 from attribution.lines.place import place
 from attribution.lives import claims
 from attribution.lives.evidence import dark_spans, darken, seen_spans, weigh_clusters, while_seen
@@ -159,8 +160,10 @@ def close_day(
     hours = split_told.split_whole(hours)
     every, numbered = _all_lines(lines, line_hours, hours, estimated, laid)
     rates = Rates.of(settings)
-    parts, rest = laid.apart(hour_parts(every, numbered), every)
-    loose = pl.concat([lines.join(numbered, on="line", how="anti"), rest.select(lines.columns)])
+    parts = credits.over_nodes(every, hour_parts(every, numbered), hours, settings)
+    loose = lines.join(parts.select("line").unique(), on="line", how="anti")
+    parts, rest = laid.apart(parts, every)
+    loose = pl.concat([loose, rest.select(lines.columns)])
     others = place(loose, lives, who, facts, settings)
     weights, split_told = split_told.over(weigh_pools(parts, hours, rates), parts, hours)
     work = rows.Day(every, hours, held, who, weights, rates, split_told)

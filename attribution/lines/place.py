@@ -9,6 +9,7 @@ import polars as pl
 
 from attribution.facts import DayFacts
 from attribution.identity import name_lines
+from attribution.lines.credits import free_credits, over_rows
 from attribution.lines.network import place_network
 from attribution.lines.parts import LINE, Found, by_rules, divide, with_identity
 from attribution.lines.stored import place_stored
@@ -59,7 +60,8 @@ def place(
     A line is split by the first of these that knows its resource: inventoried bytes and counted
     requests of a store, pods that mount a volume, bytes of log streams, bytes that pods sent. What
     is left goes whole to its own tags, as does a line whose evidence is missing, with low
-    confidence. A commitment that nobody used is ``__shared__``.
+    confidence. A credit without a resource goes where the usage of its product went; without any
+    it is ``__shared__``, as is a commitment that nobody used.
 
     Args:
         lines: ``match.bill_lines`` that pay for no node.
@@ -69,7 +71,9 @@ def place(
         settings: The identity rules.
     """
     unused = (pl.col("CommitmentDiscountStatus") == "Unused").fill_null(value=False)
-    rest = lines.filter(~unused)
+    given = free_credits(lines, settings)
+    charged = lines.join(given, on="line", how="anti")
+    rest = charged.filter(~unused)
     found: list[Found] = []
     kinds: tuple[Callable[[pl.DataFrame], Found], ...] = (
         lambda these: place_stored(these, facts, settings),
@@ -83,14 +87,23 @@ def place(
         rest = rest.join(one.parts, on="line", how="anti").join(one.lacking, on="line", how="anti")
     parts = with_identity(pl.concat([one.parts for one in found]), who)
     lacking = pl.concat([one.lacking for one in found])
-    whole = lines.join(parts, on="line", how="anti").join(lacking, on="line", how="left")
-    rows = pl.concat([divide(lines, parts), _own(whole, settings)], how="diagonal")
+    whole = charged.join(parts, on="line", how="anti").join(lacking, on="line", how="left")
+    rows = pl.concat([divide(charged, parts), _own(whole, settings)], how="diagonal")
+    told = over_rows(given, charged, rows)
+    orphans = _shared(given.join(told, on="line", how="anti"))
+    rows = pl.concat([rows, told, orphans], how="diagonal")
     order = ("line", "ChargePeriodStart", "resource", "target", "uid", "reason", "phase", "path")
     return Placed(
         rows.sort(order, nulls_last=True, maintain_order=True),
         tuple(gap for one in found for gap in one.gaps),
         tuple(_notes(lacking)),
     )
+
+
+def _shared(lines: pl.DataFrame) -> pl.DataFrame:
+    """Whole lines that are everybody's."""
+    told = {"confidence": "high"} | dict.fromkeys(("target", *IDENTITY_KEYS), SHARED)
+    return lines.select(*LINE, *(pl.lit(value).alias(name) for name, value in told.items()))
 
 
 def _own(lines: pl.DataFrame, settings: Settings) -> pl.DataFrame:
