@@ -9,13 +9,13 @@ forms are aliases of the original key; colliding ones are refused and named.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 
 import polars as pl
 
 from attribution.facts import DayFacts
-from attribution.lives.labels import aliases as aliases
+from attribution.lives.labels import aliases
 from attribution.lives.lives import merged_pods
 from ledger.errors import SettingsError
 from ledger.facts import Gap
@@ -115,10 +115,14 @@ def _path(pattern: str, name: str) -> pl.Expr | None:
     )
 
 
+def values(rules: Sequence[str], read: RuleReader) -> list[pl.Expr]:
+    """What each rule reads, in their order, without those that do not speak of such rows."""
+    return [value for rule in rules if (value := read(rule)) is not None]
+
+
 def first_hit(rules: Sequence[str], read: RuleReader) -> pl.Expr:
     """The value of the first rule that has one; null if none."""
-    values = [value for rule in rules if (value := read(rule)) is not None]
-    return pl.coalesce(*values, pl.lit(None, dtype=pl.String))
+    return pl.coalesce(*values(rules, read), pl.lit(None, dtype=pl.String))
 
 
 def hit_rule(rules: Sequence[str], read: RuleReader) -> pl.Expr:
@@ -131,11 +135,42 @@ def hit_rule(rules: Sequence[str], read: RuleReader) -> pl.Expr:
     return pl.coalesce(*hits, pl.lit(None, dtype=pl.String))
 
 
+def with_first(rows: pl.DataFrame, found: Mapping[str, Sequence[pl.Expr]]) -> pl.DataFrame:
+    """Add columns, each the first of its values that is there; null if none is.
+
+    Each value is worked out once for each distinct text that it reads: looking into JSON is slow,
+    and thousands of pods share their labels, annotations and owners, though seldom all of them.
+
+    Args:
+        rows: With the columns that the values read.
+        found: Values by the column that they make, e.g. ``values``; each reads one row.
+    """
+    reads: dict[tuple[str, ...], list[pl.Expr]] = {}
+    hits: dict[str, list[pl.Expr]] = {name: [] for name in found}
+    for name, some in found.items():
+        for index, value in enumerate(some):
+            what = tuple(sorted(set(value.meta.root_names())))
+            own = f"{name}/{index}"
+            if what:
+                reads.setdefault(what, []).append(value.alias(own))
+            hits[name].append(pl.col(own) if what else value)
+    texts = sorted({name for what in reads for name in what})
+    told = rows.select(pl.int_range(pl.len()).alias("row"), *texts)
+    for what, some in reads.items():
+        distinct = told.select(what).unique().with_columns(some)
+        told = told.join(
+            distinct, on=list(what), how="left", nulls_equal=True, maintain_order="left"
+        )
+    none = pl.lit(None, dtype=pl.String)
+    first = told.with_columns(pl.coalesce(*some, none).alias(name) for name, some in hits.items())
+    return rows.with_columns(first.select(*hits).get_columns())
+
+
 def name_pods(lives: pl.DataFrame, settings: Settings) -> pl.DataFrame:
     """Add the identity keys except phase to pods; unresolved ones are null."""
     keys = [key for key in IDENTITY_KEYS if key != "phase"]
-    return lives.with_columns(
-        first_hit(getattr(settings.identity, key), pod_rule).alias(key) for key in keys
+    return with_first(
+        lives, {key: values(getattr(settings.identity, key), pod_rule) for key in keys}
     )
 
 
@@ -146,16 +181,10 @@ def name_lines(lines: pl.DataFrame, settings: Settings) -> pl.DataFrame:
         lines: With ``Tags``, ``ResourceId`` and ``ResourceName``.
         settings: The rules.
     """
-    what = ["Tags", "ResourceId", "ResourceName"]
-    distinct = (
-        lines.select(what)
-        .unique()
-        .with_columns(
-            first_hit(getattr(settings.identity, key), line_rule(key)).alias(key)
-            for key in IDENTITY_KEYS
-        )
+    rules = settings.identity
+    return with_first(
+        lines, {key: values(getattr(rules, key), line_rule(key)) for key in IDENTITY_KEYS}
     )
-    return lines.join(distinct, on=what, how="left", nulls_equal=True, maintain_order="left")
 
 
 def rule_hits(pods: pl.DataFrame, settings: Settings) -> pl.DataFrame:

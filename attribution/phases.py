@@ -13,7 +13,7 @@ from typing import get_args
 
 import polars as pl
 
-from attribution.identity import first_hit, pod_rule
+from attribution.identity import pod_rule, values, with_first
 from ledger.settings import Phase, Settings
 
 PHASES: tuple[str, ...] = get_args(Phase)
@@ -47,7 +47,8 @@ def add_phase(lives: pl.DataFrame, settings: Settings) -> pl.DataFrame:
         lives: With ``state``, ``role``, ``root_name`` and what the rules of ``phase`` read.
         settings: Rules and roles.
     """
-    told = first_hit(settings.identity.phase, pod_rule).str.to_lowercase()
+    lives = with_first(lives, {"phase": values(settings.identity.phase, pod_rule)})
+    told = pl.col("phase").str.to_lowercase()
     explicit = pl.when(told.is_in(PHASES)).then(told)
     chosen = _by_pattern(
         "role",

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from attribution.identity import aliases, label, name_lines, rule_hits, tag
+from attribution.identity import (
+    first_hit,
+    label,
+    name_lines,
+    name_pods,
+    pod_rule,
+    rule_hits,
+    tag,
+)
+from attribution.lives.labels import aliases
 from attribution.phases import add_phase
 from ledger.errors import SettingsError
 from ledger.schema import CHARGES
@@ -101,6 +110,36 @@ def test_the_rule_that_is_told_is_the_one_that_named_the_cost(new_day: type[DayB
     assert set(named.select("uid", "experiment").iter_rows()) == set(
         hits.filter(pl.col("uid") != "waits").select("uid", "value").iter_rows()
     )
+
+
+def test_pods_that_share_texts_are_each_named_as_if_alone() -> None:
+    mine, other, none = '{"experiment":"a","owner":"x"}', '{"experiment":"b"}', "{}"
+    pods = pl.DataFrame(
+        {
+            "uid": ["1", "2", "3", "4", "5"],
+            "labels": [mine, none, other, mine, None],
+            "owner_labels": [none, mine, mine, other, none],
+            "annotations": [none, none, None, none, none],
+            "environment": [none] * 5,
+            "root_name": ["j", "k", "j", None, None],
+            "namespace": ["n", "n", "m", "m", None],
+        }
+    )
+    settings = Settings(identity=Identity(owner=("default:lin",), pipeline=("namespace",)))
+    rules = settings.identity.experiment
+    named = name_pods(pods, settings)
+    assert named.drop("experiment", "model_version", "pipeline", "owner", "project").equals(pods)
+    assert named["experiment"].to_list() == ["a", "a", "b", "a", None]
+    assert named["experiment"].equals(pods.select(first_hit(rules, pod_rule).alias("e"))["e"])
+    assert named["owner"].to_list() == ["lin"] * 5
+    assert named["pipeline"].to_list() == ["n", "n", "m", "m", None]
+
+
+def test_pods_are_named_where_no_rule_reads_a_column() -> None:
+    rules = dict.fromkeys(("experiment", "model_version", "pipeline", "owner", "project"), ())
+    settings = Settings(identity=Identity(**rules))
+    named = name_pods(pl.DataFrame({"uid": ["1", "2"]}), settings)
+    assert named.rows() == [("1", *[None] * 5), ("2", *[None] * 5)]
 
 
 def test_no_pod_no_rule(new_day: type[DayBuilder]) -> None:
