@@ -32,6 +32,7 @@ from attribution.lives.lives import (
     sampled_pod_spans,
     there_spans,
 )
+from attribution.lives.names import meet_by_name
 from attribution.lives.reservations import tell_tenants
 from attribution.nodes import aws_splits, contradictions
 from attribution.nodes.devices import add_cards
@@ -119,6 +120,7 @@ def close_day(
         ReconcileError: Shares do not add up to their charge.
         SettingsError: A rule cannot be used.
     """
+    facts = meet_by_name(facts)
     up = node_spans(facts)
     clusters = weigh_clusters(facts, settings)
     seen = seen_spans(up, sampled_pod_spans(facts))

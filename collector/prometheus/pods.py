@@ -105,12 +105,25 @@ def _placed(segments: pl.DataFrame, reader: Reader) -> pl.DataFrame:
 
 
 def _identified(frame: pl.DataFrame, reader: Reader) -> pl.DataFrame:
-    """Rows that name a pod; the others are put aside."""
-    named = pl.all_horizontal(pl.col("uid", "namespace", "pod").is_not_null())
-    nameless = frame.filter(~named).height
-    if nameless:
-        reader.quarantine.append(Quarantine("no_uid", s.POD_INFO.metric, nameless))
-    return frame.filter(named).unique(["uid", "time"], keep="first", maintain_order=True)
+    """Rows that name a pod; the others are put aside.
+
+    Where no series gives a name a uid, pods of that name are one, which ``NAMESPACE/POD`` stands
+    for; beside a row with a uid, one without is a copy that says less.
+    """
+    name = ["namespace", "pod"]
+    named = frame.drop_nulls(["uid", *name])
+    if named.height < frame.height:
+        told = named.select(name).unique()
+        bare = frame.filter(pl.col("uid").is_null()).drop_nulls(["node", *name])
+        bare = bare.join(told, on=name, how="anti", maintain_order="left")
+        bare = bare.with_columns(uid=pl.concat_str(name, separator="/")).select(named.columns)
+        if nameless := frame.height - named.height - bare.height:
+            reader.quarantine.append(Quarantine("no_uid", s.POD_INFO.metric, nameless))
+        if pods := bare["uid"].n_unique():
+            text = f"{s.POD_INFO.metric} gives {pods} pods no uid; their names stand for it"
+            reader.notes.append(text)
+        named = pl.concat([named, bare])
+    return named.unique(["uid", "time"], keep="first", maintain_order=True)
 
 
 def _until_ended(frame: pl.DataFrame, phases: pl.DataFrame) -> pl.DataFrame:

@@ -366,6 +366,23 @@ def test_a_pod_without_a_uid_is_put_aside() -> None:
     assert facts.tables["workloads"].height == 1
 
 
+def test_where_no_series_bears_a_uid_the_name_stands_for_it() -> None:
+    def strip(sample: Sample) -> Sample:
+        labels = json.loads(sample.labels)
+        labels.pop("uid", None)
+        return sample._replace(labels=json.dumps(labels, sort_keys=True, separators=(",", ":")))
+
+    lives = [(at("12:00"), at("17:00")), (at("19:00"), at("22:00"))]
+    samples = [one for life in lives for one in pod("u1", *life, name="again")]
+    facts = collect([*NODE, *pod("u2", at("10:00"), at("11:00")), *map(strip, samples)])
+    rows = facts.tables["workloads"].filter(pod="again").sort("start")
+    assert rows.select("uid", "start", "end", "gpus").rows() == [
+        ("research/again", *life, 8) for life in lives
+    ]
+    assert facts.quarantine == ()
+    assert any("1 pods no uid" in note for note in facts.notes)
+
+
 def test_a_pod_that_runs_on_no_node_is_put_aside_and_one_that_waits_is_not() -> None:
     running = pod("u1", at("10:00"), at("11:00"), on="")
     queued = pod("u2", at("10:00"), at("11:00"), on="", running=at("11:01"))
