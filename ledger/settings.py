@@ -255,7 +255,9 @@ class Settings(Block):
     rules: RuleSettings = RuleSettings()
     exceptions: tuple[ExceptionEntry, ...] = ()
     sharing: tuple[SharingPolicy, ...] = Field(
-        (), description="what `query` shares among all other keys; flags and --no-sharing override"
+        (),
+        description="what `query` shares among all other keys; flags and --no-sharing override; "
+        "the report shows what was attributed, unshared",
     )
 
     @model_validator(mode="after")

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
-from ledger.errors import UsageError
+from ledger.errors import SettingsError, UsageError
 from ledger.money import UNITS
 from ledger.schema import IDENTITY_KEYS, IDLE
+from ledger.settings import Settings
 from ledger.window import Window
 
 Cost = Literal["effective", "billed", "contracted", "list", "active"]
@@ -155,6 +156,7 @@ class Query:
         currency: Only this one.
         sharing: What is shared among whom.
         idle_rows: ``pool`` names the pool of each idle row, like ``train-a/gpu-1/__idle__``.
+        quota: Show what quotas reserve and nobody asked for at their namespaces, out of idle.
         top: Show that many rows, and the rest as one row ``other``; special rows always stand.
     """
 
@@ -166,6 +168,7 @@ class Query:
     currency: str | None = None
     sharing: Sharing = Sharing()
     idle_rows: Literal["keys", "pool"] = "keys"
+    quota: bool = False
     top: int | None = None
 
     @property
@@ -249,6 +252,21 @@ def _check_overhead(amount: Decimal) -> None:
         raise UsageError(f"an overhead of {amount} per hour is no amount", "use 0 or more")
     if amount >= UNITS or amount * UNITS != int(amount * UNITS):
         raise UsageError(f"an overhead of {amount} per hour is too large or too fine")
+
+
+def check_sharing(settings: Settings) -> None:
+    """Refuse policies of the settings whose keys are none, before somebody asks.
+
+    Raises:
+        SettingsError: A key of `sharing` is no grouping key.
+    """
+    for position, policy in enumerate(settings.sharing):
+        for key in policy.match:
+            try:
+                _check(key.removesuffix("!"))
+            except UsageError as error:
+                where = f"sharing.{position}.match"
+                raise SettingsError(f"{where}: {error.message}", error.hint) from error
 
 
 def _check(key: str) -> None:

@@ -12,7 +12,9 @@ import polars as pl
 from ledger.money import UNITS, from_units, split, to_units
 from ledger.window import Window
 
-_POOL = ("cluster", "resource")
+POOL = ("BillingCurrency", "day", "cluster", "resource")
+"""What tells pools apart."""
+
 _HOUR_MS = 3_600_000
 
 
@@ -20,47 +22,47 @@ def quota_overhead(quotas: pl.DataFrame, idle: pl.DataFrame, window: Window) -> 
     """Move the unused part of quotas out of idle.
 
     Args:
-        quotas: ``cluster, namespace, resource`` and, as ``Decimal(38, 12)``, ``hard`` and ``used``
+        quotas: ``POOL``, ``namespace`` and, as ``Decimal(38, 12)``, ``hard`` and ``used``
             (max of request and use, over the window) in units of the resource, and ``price`` of one
             of them for an hour. Null: not known, and nothing moves.
-        idle: ``cluster, resource`` and ``cost``, ``Decimal(38, 12)``, of the window.
+        idle: ``POOL`` and ``cost``, ``Decimal(38, 12)``, of the window.
         window: How long the quotas hold.
 
     Returns:
-        ``cluster, namespace, resource, overhead`` and, for idle that stays, rows whose namespace is
+        ``POOL``, ``namespace``, ``overhead`` and, for idle that stays, rows whose namespace is
         null. Where quotas want more than there is, they share it by what they want; the sum of each
-        resource of a cluster is its idle, exactly.
+        pool is its idle, exactly.
     """
     ms = int((window.end - window.start).total_seconds() * 1000)
     unused = pl.max_horizontal(to_units(pl.col("hard")) - to_units(pl.col("used")), pl.lit(0))
     worth = unused * to_units(pl.col("price")) // UNITS * ms // _HOUR_MS
     wanted = (
-        quotas.select(*_POOL, "namespace", worth.fill_null(0).alias("wanted"))
-        .group_by(*_POOL, "namespace")
+        quotas.select(*POOL, "namespace", worth.fill_null(0).alias("wanted"))
+        .group_by(*POOL, "namespace")
         .agg(pl.col("wanted").sum())
     )
-    pools = idle.group_by(_POOL).agg(to_units(pl.col("cost")).sum().alias("overhead"))
-    asked = wanted.group_by(_POOL).agg(pl.col("wanted").sum().alias("asked"))
+    pools = idle.group_by(POOL).agg(to_units(pl.col("cost")).sum().alias("overhead"))
+    asked = wanted.group_by(POOL).agg(pl.col("wanted").sum().alias("asked"))
     whole = pl.max_horizontal("overhead", pl.lit(0))
     claims = (
-        wanted.join(pools.with_columns(whole), on=_POOL)
-        .join(asked, on=_POOL)
+        wanted.join(pools.with_columns(whole), on=POOL)
+        .join(asked, on=POOL)
         .with_columns(pl.min_horizontal("overhead", "asked").alias("overhead"))
     )
     step = pl.col("asked") // 2**62 + 1
     moved = split(
         claims.with_columns((pl.col("wanted") // step).cast(pl.Int64).alias("weight")).lazy(),
-        group=_POOL,
+        group=POOL,
         amounts=["overhead"],
         weight="weight",
         order=["namespace"],
     ).collect()
-    given = moved.group_by(_POOL).agg(pl.col("overhead").sum().alias("given"))
-    left = pools.join(given, on=_POOL, how="left").select(
-        *_POOL,
+    given = moved.group_by(POOL).agg(pl.col("overhead").sum().alias("given"))
+    left = pools.join(given, on=POOL, how="left").select(
+        *POOL,
         pl.lit(None, dtype=pl.String).alias("namespace"),
         pl.col("overhead") - pl.col("given").fill_null(0),
     )
-    names = ["cluster", "namespace", "resource"]
+    names = [*POOL, "namespace"]
     rows = pl.concat([moved.select(*names, "overhead"), left.select(*names, "overhead")])
     return rows.sort(names, nulls_last=True).with_columns(from_units(pl.col("overhead")))

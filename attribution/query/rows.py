@@ -9,6 +9,7 @@ import polars as pl
 from attribution import efficiency
 from attribution.query.keys import opened_value
 from attribution.query.question import COST_OF, Query
+from attribution.query.reserved import QUOTA, with_reservations
 from ledger.money import to_units
 from ledger.schema import COSTS, COSTS_DAILY, IDLE
 from ledger.store import Ledger
@@ -110,7 +111,8 @@ def _summed(rows: pl.LazyFrame, keys: list[str], request: Query) -> pl.DataFrame
 def _sums(request: Query) -> list[pl.Expr]:
     cost = COST_OF[request.cost]
     counted = not request.fine and cost != "ActiveCost"
-    unknown = pl.col(f"{cost}_unknown").sum() if counted else pl.col(cost).null_count()
+    own = pl.col("target") != QUOTA  # a part of an idle row, which is counted already
+    unknown = pl.col(f"{cost}_unknown").sum() if counted else (pl.col(cost).is_null() & own).sum()
     effective, dark = pl.col("EffectiveCost"), pl.col("ActiveCost").is_null()
     figures = {
         "cost": pl.col(cost).sum(),
@@ -140,6 +142,8 @@ def _source(ledger: Ledger, request: Query) -> pl.LazyFrame:
         rows = ledger.scan(COSTS, request.window).filter(inside).with_columns(hour)
     else:
         rows = ledger.scan(COSTS_DAILY, request.window)
+    if request.quota:
+        rows = with_reservations(rows, ledger, request.window)
     for column in ("tags", "annotations"):
         opened = [key for key in request.opened if _json_column(key) == column]
         if opened:

@@ -29,12 +29,14 @@ def show(options: Globals, origin: bool) -> None:
 @global_command
 def validate(options: Globals) -> None:
     """Check the settings and say which file they came from."""
+    from attribution.query.question import check_sharing
     from cli.documents.settings_view import validity_document
     from cli.wiring import load
     from rules.registry import check_rules
 
     loaded = load(options)
     check_rules(loaded.settings)
+    check_sharing(loaded.settings)
     emit(options, [validity_document(loaded)])
 
 

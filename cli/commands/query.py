@@ -84,6 +84,11 @@ _POOLS = click.Choice(("node", "cluster"))
     help="Idle by the keys alone, or a row for each pool.",
 )
 @click.option(
+    "--quota",
+    is_flag=True,
+    help="Show what quotas reserve and nobody asked for at their namespaces, out of idle.",
+)
+@click.option(
     "--share",
     multiple=True,
     callback=split_pairs,

@@ -32,6 +32,7 @@ class Asked:
     idle: str = "separate"
     idle_pool: str = "node"
     idle_rows: str = "keys"
+    quota: bool = False
     share: Sequence[tuple[str, str]] = ()
     share_split: str = "weighted"
     overhead: str | None = None
@@ -59,6 +60,7 @@ class Asked:
             filters=matches(self.filters),
             currency=currency,
             sharing=self._sharing(settings),
+            quota=self.quota,
             **given,
         )
 
@@ -68,7 +70,7 @@ class Asked:
         from attribution.query.question import Sharing
 
         try:
-            overhead = Decimal(self.overhead or 0)
+            overhead = Decimal(0 if self.overhead is None else self.overhead)
         except InvalidOperation as error:
             raise UsageError(
                 f"--overhead {self.overhead!r} is no amount", "write --overhead 12.50"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -31,6 +32,7 @@ _TITLES = {
     "list": "List cost",
     "active": "Active cost",
 }
+_CODE = re.compile(r"[A-Za-z]{3}")
 _SPLITS = {"even": "evenly", "weighted": "by own cost", "none": "not"}
 Coverage = Sequence[dict[str, Any]]
 
@@ -57,14 +59,16 @@ def _currency(ledger: Ledger, window: Window, asked: str | None) -> str | None:
     """The currency of the window that is meant, whatever its case.
 
     Raises:
-        UsageError: The window holds others, and not that one.
+        UsageError: It is no code of a currency, or the window holds others and not that one.
     """
     if asked is None:
         return None
+    if not _CODE.fullmatch(asked.strip()):
+        raise UsageError(f"{asked!r} is no code of a currency", "write --currency USD")
     rows = ledger.scan(COSTS_DAILY, window).select(pl.col("BillingCurrency").unique().sort())
     known: list[str] = rows.collect()["BillingCurrency"].drop_nulls().to_list()
     if not known:
-        return asked
+        return asked.strip().upper()
     found = next((code for code in known if code.casefold() == asked.strip().casefold()), None)
     if found is None:
         raise UsageError(f"no cost in {asked!r} in this window", f"there is: {', '.join(known)}")
@@ -147,6 +151,7 @@ def _data(result: QueryResult, coverage: Coverage, compared: Compared | None) ->
         }
         if sharing.overhead
         else None,
+        quota=request.quota,
         top=request.top,
         folded=result.folded,
         total=result.total,
@@ -239,6 +244,8 @@ def _notes(result: QueryResult) -> Iterable[str]:
     request = result.query
     if result.folded:
         yield f"other: {result.folded:,} keys"
+    if request.quota:
+        yield "with --quota: what quotas reserve and nobody asked for is at its namespace, not idle"
     parts = request.hides_holders and not request.sharing.idle
     if parts and any(IDLE in str(row[key]) for row in result.rows for key in request.by):
         yield f"{IDLE}: the part that goes with the rows shown"

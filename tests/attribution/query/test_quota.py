@@ -20,6 +20,8 @@ from tests.attribution.query_books import DAY
 from tests.field_cases import allocation_cases
 
 _QUOTA: dict[str, Any] = {
+    "BillingCurrency": pl.String,
+    "day": pl.Date,
     "cluster": pl.String,
     "namespace": pl.String,
     "resource": pl.String,
@@ -27,7 +29,13 @@ _QUOTA: dict[str, Any] = {
     "used": MONEY,
     "price": MONEY,
 }
-_IDLE: dict[str, Any] = {"cluster": pl.String, "resource": pl.String, "cost": MONEY}
+_IDLE: dict[str, Any] = {
+    "BillingCurrency": pl.String,
+    "day": pl.Date,
+    "cluster": pl.String,
+    "resource": pl.String,
+    "cost": MONEY,
+}
 
 
 def moved(
@@ -35,8 +43,8 @@ def moved(
 ) -> dict[tuple[str | None, str], Decimal]:
     start = Window.of_day(DAY).start
     found = quota_overhead(
-        pl.DataFrame([("c", *row) for row in quotas], schema=_QUOTA, orient="row"),
-        pl.DataFrame([("c", *row) for row in idle], schema=_IDLE, orient="row"),
+        pl.DataFrame([("USD", DAY, "c", *row) for row in quotas], schema=_QUOTA, orient="row"),
+        pl.DataFrame([("USD", DAY, "c", *row) for row in idle], schema=_IDLE, orient="row"),
         Window(start, start + timedelta(hours=hours)),
     )
     return {(row["namespace"], row["resource"]): row["overhead"] for row in found.to_dicts()}

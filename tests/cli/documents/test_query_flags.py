@@ -157,12 +157,36 @@ def test_the_largest_and_the_others(books: Invoke) -> None:
         ["--share", "nosuch=1"],
         ["--overhead", "much"],
         ["--overhead", "-1"],
+        ["--overhead", ""],
+        ["--currency", "dollars"],
+        ["--currency", ""],
         ["--top", "0"],
     ],
 )
 def test_what_cannot_be_meant_is_refused(books: Invoke, flags: list[str]) -> None:
     done = books("query", *flags)
     assert (done.exit_code, done.stdout) == (2, "")
+
+
+def test_a_currency_of_a_window_of_nothing_is_written_as_a_code(books: Invoke) -> None:
+    assert ask(books, "--currency", "gbp", "--window", "2026-10-01")["currency"] == "GBP"
+
+
+def test_quotas_are_said_to_be_looked_at(books: Invoke) -> None:
+    data = ask(books, "--quota")
+    assert (data["quota"], ask(books)["quota"]) == (True, False)
+    assert costs(data) == costs(ask(books))
+    assert "what quotas reserve" in books("query", "--quota").stdout
+
+
+def test_the_keys_of_sharing_are_checked_with_the_settings(tmp_path: Path, invoke: Invoke) -> None:
+    settings = tmp_path / "runbill.yaml"
+    settings.write_text("sharing: [{match: {line_type!: tax}}, {match: {nosuch: a}}]\n")
+    done = invoke("config", "validate")
+    assert done.exit_code == 2
+    assert "sharing.1.match: 'nosuch' is not a grouping key" in done.stderr
+    settings.write_text("sharing: [{match: {line_type!: tax}}]\n")
+    assert invoke("config", "validate").exit_code == 0
 
 
 def test_people_see_what_was_moved(books: Invoke) -> None:
