@@ -100,7 +100,7 @@ class SettingsPrices:
         lower = {name: getattr(entry, name) for name in _LOWER}
         keys |= {name: word.lower() for name, word in lower.items() if word}
         keys |= {"capacity_type": capacity_word(entry.capacity_type)}
-        keys |= {"start": entry.since, "end": entry.until}
+        keys |= {"start": entry.since, "end": entry.ends}
         if entry.currency:
             keys["currency"] = entry.currency
         card = entry.resource == "gpu" and self.prices.host == "apart"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import ROUND_HALF_EVEN, Decimal, localcontext
 from typing import Annotated, Any, Literal
 
@@ -142,7 +142,21 @@ class ListedPrice(PriceBlock):
             raise ValueError("upfront is the fee of a block of nodes: resource must be node")
         if self.since and self.until and self.since >= self.until:
             raise ValueError("from must be before until")
+        if self.since and self.until and self._block and self.until - self.since > self._block:
+            raise ValueError("from and until are further apart than the hours of upfront")
         return self
+
+    @property
+    def _block(self) -> timedelta | None:
+        """How long the block of a fee in advance is."""
+        return timedelta(hours=float(self.upfront.hours)) if self.upfront else None
+
+    @property
+    def ends(self) -> datetime | None:
+        """End, exclusive: that of its block, if only its beginning is said; None = never."""
+        if self.since and not self.until and self._block:
+            return self.since + self._block
+        return self.until
 
     @property
     def hourly(self) -> Decimal | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
 import polars as pl
@@ -146,6 +146,14 @@ def test_a_fee_in_advance_is_spread_over_its_node_hours() -> None:
         (Decimal(6), "upfront"),
         (None, "upfront"),
     }
+
+
+def test_a_fee_in_advance_pays_for_no_longer_than_its_hours() -> None:
+    fee: dict[str, object] = {"upfront": {"fee": 24, "hours": 6}, "from": "2026-05-01T20:00:00Z"}
+    frame = listed(fee)
+    assert (frame["end"] - frame["start"]).sum() == timedelta(hours=6)
+    with pytest.raises(ValidationError, match="further apart than the hours"):
+        listed(fee | {"until": "2026-05-02T03:00:00Z"})
 
 
 def test_an_unknown_price_and_a_free_node_are_told_apart() -> None:
