@@ -76,7 +76,7 @@ def of_lines(others: pl.DataFrame, day: Day) -> Rows:
     """Rows of lines that pay for no node.
 
     Args:
-        others: ``other_lines.place_lines``.
+        others: ``lines.place.Placed.rows``.
         day: The day.
     """
     return _rows(assemble(day.lines, line_rows(others)), others)
@@ -142,7 +142,7 @@ def write(
     Args:
         day: The day.
         parts: ``split.hour_parts``.
-        others: ``other_lines.place_lines``.
+        others: ``lines.place.Placed.rows``.
         sink: Takes rows of ``costs``.
         shards: How large a part is.
 

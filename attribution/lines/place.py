@@ -37,17 +37,6 @@ class Placed:
     notes: tuple[str, ...]
 
 
-def place_lines(
-    lines: pl.DataFrame,
-    lives: pl.DataFrame,
-    who: pl.DataFrame,
-    facts: DayFacts,
-    settings: Settings,
-) -> pl.DataFrame:
-    """The rows of ``place``."""
-    return place(lines, lives, who, facts, settings).rows
-
-
 def place(
     lines: pl.DataFrame,
     lives: pl.DataFrame,
@@ -66,7 +55,7 @@ def place(
     Args:
         lines: ``match.bill_lines`` that pay for no node.
         lives: Pod lives while their cluster was seen, with ``who``.
-        who: What each pod is, by ``who`` (``day.WHO``).
+        who: What each pod is, by ``who`` (``stages.holders.WHO``).
         facts: The day.
         settings: The identity rules.
     """
