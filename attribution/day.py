@@ -124,8 +124,8 @@ def _notes(
     yield from notes.snapshots(evidence.clusters)
     yield from notes.doubts(sums.doubts)
     yield from notes.built_in_rates(priced.made.by_size, settings)
-    yield from priced.laid.notes
     yield from notes.fees_twice(bill.lines, priced.made.lines)
+    yield from priced.laid.notes
     yield from rescaled(priced.quotes, priced.paid, work.parts)
     yield from sums.foreign
     yield from bill.volumes.notes

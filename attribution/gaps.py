@@ -31,7 +31,7 @@ def find(
     lives: pl.DataFrame,
     seen: pl.DataFrame,
 ) -> tuple[Gap, ...]:
-    """All gaps of a day's evidence; those of its prices are ``unmatched`` and ``withheld``.
+    """All gaps of a day's evidence; those of its bill are in ``bill.gaps``.
 
     Args:
         facts: The day.
@@ -210,63 +210,6 @@ def _strangers(facts: DayFacts, lives: pl.DataFrame) -> Iterator[Gap]:
             "unknown_node",
             f"{cluster}: pods on {nodes} nodes that no source describes, e.g. {first}",
             {"gpu_hours": gpu_hours},
-        )
-
-
-def unmatched(
-    hours: pl.DataFrame, line_hours: pl.DataFrame, compute: pl.DataFrame
-) -> Iterator[Gap]:
-    """Nodes without a bill line, in a day whose bill pays for machines: names may not match.
-
-    Args:
-        hours: ``methods.classify``.
-        line_hours: ``match.match_lines``.
-        compute: ``paying.compute_lines``.
-    """
-    if line_hours.is_empty() and compute.is_empty():
-        return
-    rows = (
-        hours.filter(pl.col("up") > 0)
-        .join(line_hours, on=["cluster", "node"], how="anti")
-        .group_by("cluster")
-        .agg(
-            pl.col("node").n_unique().alias("nodes"),
-            pl.col("node").min().alias("first"),
-            (pl.col("up").sum() / HOUR).alias("node_hours"),
-        )
-        .sort("cluster")
-    )
-    for cluster, nodes, first, node_hours in rows.iter_rows():
-        yield Gap(
-            "unmatched_node",
-            f"{cluster}: {nodes} nodes meet no line of the bill, e.g. {first}",
-            {"node_hours": node_hours},
-        )
-
-
-def withheld(hours: pl.DataFrame) -> Iterator[Gap]:
-    """Node-hours that are not estimated, as a compute line without a node may pay for them.
-
-    Args:
-        hours: ``methods.classify``, those hours.
-    """
-    rows = (
-        hours.filter(pl.col("up") > 0)
-        .group_by("cluster")
-        .agg(
-            pl.col("node").n_unique().alias("nodes"),
-            pl.col("node").min().alias("first"),
-            (pl.col("up").sum() / HOUR).alias("node_hours"),
-            ((pl.col("up") * pl.col("gpus").fill_null(0)).sum() / HOUR).alias("gpu_hours"),
-        )
-        .sort("cluster")
-    )
-    for cluster, nodes, first, node_hours, gpu_hours in rows.iter_rows():
-        yield Gap(
-            "unpriced",
-            f"{cluster}: {nodes} nodes are not estimated, e.g. {first}: lines of the bill for "
-            "machines meet no node and may pay for them",
-            {"node_hours": node_hours, "gpu_hours": gpu_hours},
         )
 
 

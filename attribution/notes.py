@@ -8,6 +8,7 @@ import polars as pl
 
 from attribution.nodes.methods import CPU, MEMORY, POD
 from attribution.nodes.pools import Rates
+from ledger.money import UNITS
 from ledger.settings import Prices, Settings
 from ledger.text import counted
 
@@ -86,3 +87,35 @@ def foreign_riders(
             f"pods without a card pay in {currency} by the weights of aws-split: the reference "
             f"rates are in {rates.currency}"
         )
+
+
+def fees_twice(lines: pl.DataFrame, estimated: pl.DataFrame) -> Iterator[str]:
+    """That a fee in advance counts in effective cost, and once more as it is spread over its hours.
+
+    Bills should give such a purchase no effective cost (FOCUS); some do.
+
+    Args:
+        lines: ``match.bill_lines``.
+        estimated: Lines of node-hours that no bill pays for.
+    """
+    bought = lines.filter(
+        pl.col("CommitmentDiscountId").is_null(),
+        pl.col("units_EffectiveCost") > 0,
+        ChargeCategory="Purchase",
+        ServiceCategory="Compute",
+        x_Basis="billed",
+    )
+    spread = estimated.filter(x_PriceSource="upfront")
+    if bought.is_empty() or spread.is_empty():
+        return
+    for currency in bought["BillingCurrency"].unique().sort():
+        fee, part = (
+            int(frame.filter(BillingCurrency=currency)["units_EffectiveCost"].sum()) / UNITS
+            for frame in (bought, spread)
+        )
+        if part:
+            yield (
+                f"purchases of machines ({currency} {fee:.2f}) have an effective cost, and "
+                f"`upfront` prices spread fees over node-hours ({currency} {part:.2f} this day): "
+                "where they are one, effective cost counts it twice; billed cost does not"
+            )

@@ -104,8 +104,12 @@ def compute_lines(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 def machine_lines(lines: pl.DataFrame) -> pl.DataFrame:
-    """The compute lines that may pay for a node, with ``words``: no functions, fees or disks."""
-    return with_words(compute_lines(lines)).filter(may_be_machine())
+    """The compute lines that may pay for a node, with ``words``: no functions, fees or disks.
+
+    A declared cost says which node it pays for, or pays for none.
+    """
+    billed = compute_lines(lines).filter(x_Basis="billed")
+    return with_words(billed).filter(may_be_machine())
 
 
 def may_double(hours: pl.DataFrame, loose: pl.DataFrame) -> pl.DataFrame:

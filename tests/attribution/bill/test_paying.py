@@ -323,3 +323,35 @@ def test_a_line_pays_for_node_hours_of_its_own_time_only(day: DayBuilder, cost_b
     books = day.attribute()
     assert cost_by(books.costs) == {"__unattributed__": Decimal(100)}
     assert "unpriced" in reasons(books)
+
+
+def test_withheld_hours_are_named_by_type(day: DayBuilder) -> None:
+    day.node(end=1, instance_type="p5.48xlarge").node("n2", end=2, instance_type="p4d.24xlarge")
+    day.line("l", None, effective="1", ServiceCategory="Compute")
+    gaps = [gap for gap in day.attribute().gaps if gap.reason == "unpriced"]
+    assert [(gap.as_dict()["type"], gap.amounts) for gap in gaps] == [
+        ("p4d.24xlarge", {"node_hours": 2.0, "gpu_hours": 16.0}),
+        ("p5.48xlarge", {"node_hours": 1.0, "gpu_hours": 8.0}),
+    ]
+
+
+@pytest.mark.parametrize("currency", ["USD", "EUR"])
+def test_a_declared_cost_of_a_node_that_is_not_there_is_named_and_stops_no_estimate(
+    day: DayBuilder, cost_by: Sums, currency: str
+) -> None:
+    own: dict[str, Any] = {"x_Basis": "declared", "BillingCurrency": currency}
+    day.node(end=1).line("rack", "node/m1", effective="99", ServiceCategory="Compute", **own)
+    books = day.attribute()
+    assert cost_by(books.costs, "x_Basis") == {"declared": Decimal(99), "estimated": Decimal(8)}
+    [gap] = [gap for gap in books.gaps if gap.reason == "unknown_node"]
+    assert "node/m1" in gap.detail
+    assert reasons(books) == {"unknown_node"}
+
+
+def test_a_fee_in_advance_that_counts_twice_is_said(new_day: type[DayBuilder]) -> None:
+    day = new_day().pod("elsewhere", node=None).node(end=24).price("node", "24", kind="upfront")
+    bought: dict[str, Any] = {"ChargeCategory": "Purchase", "ServiceCategory": "Compute"}
+    day.line("fee", "cr-1", until=24, effective="1152", **bought)
+    assert any("counts it twice" in note for note in day.attribute().notes)
+    day.rows["charges"][0]["EffectiveCost"] = Decimal(0)
+    assert not any("counts it twice" in note for note in day.attribute().notes)
