@@ -27,7 +27,8 @@ Made from the help texts by `python -m cli.reference`; a test compares the two.
   would break, and a line says which. In a pipe every column, every cell on one line.
 - **Windows**: half-open, UTC. `yesterday`, `today`, `7d` (the last 7 complete days), `24h` (to the
   last complete hour), `2w`, `lastweek`, `month`, `lastmonth`, `2026-11-01..2026-11-08`,
-  `2026-11-30`. Days close whole: `run`, `collect`, `attribute` and `checklist` want whole days.
+  `2026-11-30`. Days close whole: `run`, `collect`, `attribute` and `checklist` want whole days,
+  `query` and `report` whole hours.
 - **Colour**: on a terminal; `NO_COLOR`, `FORCE_COLOR`, `--color`.
 - **Faults**: never a traceback; `RUNBILL_DEBUG=1` shows one.
 

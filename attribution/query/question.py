@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from decimal import Decimal
 from typing import Literal
 
@@ -12,7 +13,7 @@ from ledger.errors import SettingsError, UsageError
 from ledger.money import UNITS
 from ledger.schema import IDENTITY_KEYS, IDLE
 from ledger.settings import Settings
-from ledger.window import Window
+from ledger.window import Window, iso
 
 Cost = Literal["effective", "billed", "contracted", "list", "active"]
 Pool = Literal["node", "cluster"]
@@ -217,8 +218,8 @@ class Query:
         """Look at all keys and amounts.
 
         Raises:
-            UsageError: A key is empty or unknown, a policy matches nothing by design, or an amount
-                is no amount.
+            UsageError: A key is empty or unknown, a policy matches nothing by design, an amount
+                is no amount, or the window cuts an hour.
         """
         for key in self.by:
             _check(key)
@@ -231,6 +232,7 @@ class Query:
         if self.top is not None and self.top < 1:
             raise UsageError(f"--top {self.top} shows nothing", "use 1 or more")
         _check_overhead(self.sharing.overhead)
+        _check_hours(self.window)
 
 
 def telling(by: Sequence[str]) -> bool:
@@ -267,6 +269,18 @@ def check_sharing(settings: Settings) -> None:
             except UsageError as error:
                 where = f"sharing.{position}.match"
                 raise SettingsError(f"{where}: {error.message}", error.hint) from error
+
+
+def _check_hours(window: Window) -> None:
+    """The books have whole hours: a part of one would be shown whole, or not at all."""
+    start = window.start.replace(minute=0, second=0, microsecond=0)
+    end = window.end.replace(minute=0, second=0, microsecond=0)
+    if (start, end) != (window.start, window.end):
+        end += timedelta(hours=1) * (end < window.end)
+        raise UsageError(
+            f"{iso(window.start)}..{iso(window.end)} cuts an hour, and costs are by the hour",
+            f"ask for {iso(start)}..{iso(end)}",
+        )
 
 
 def _check(key: str) -> None:

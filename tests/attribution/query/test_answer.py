@@ -263,3 +263,15 @@ def test_a_window_without_rows_is_an_empty_answer(books: Ledger) -> None:
     (result,) = query(books, Query(day))
     assert (result.rows, result.currency) == ([], None)
     assert (result.total, result.window_total, result.billed) == (None, None, None)
+
+
+@pytest.mark.parametrize(("start", "end"), [(30, 0), (0, 30), (30, 30)])
+def test_a_window_that_cuts_an_hour_is_refused(books: Ledger, start: int, end: int) -> None:
+    """A part of an hour would be shown whole or not at all, and the total would not be its own."""
+    cut = Window(
+        WINDOW.start + timedelta(minutes=start), WINDOW.start + timedelta(hours=1, minutes=end)
+    )
+    with pytest.raises(UsageError, match="cuts an hour") as caught:
+        query(books, Query(cut, by=("experiment",)))
+    last = "02" if end else "01"
+    assert caught.value.hint == f"ask for 2026-11-30T00:00:00Z..2026-11-30T{last}:00:00Z"
