@@ -12,7 +12,7 @@ from attribution.bill import gaps as bill_gaps
 from attribution.facts import DayFacts
 from attribution.lives import claims
 from attribution.lives.names import meet_by_name
-from attribution.nodes import contradictions
+from attribution.nodes import card_groups, contradictions
 from attribution.prices.against_bill import rescaled
 from attribution.shards import SHARDS, Shards
 from attribution.stages.bill import Bill, hours_of, meet
@@ -91,6 +91,7 @@ def close_day(
         *gaps.find(facts, settings, work.day.hours, holders.every, evidence.seen),
         *_gaps(bill, priced, work),
         *claims.gaps(holders.lost),
+        *card_groups.gaps(holders.lives),
         *contradictions.find(holders.lives, amounts.usage, facts.usage, work.day.hours),
         *priced.made.gaps,
     )

@@ -58,9 +58,13 @@ def tell_tenants(
     return pl.concat([usage, told])
 
 
+def groups() -> pl.Expr:
+    """The cards that a pod shares or reserves, by its ``labels``: a list without copies."""
+    found = pl.col("labels").str.extract_all(_GROUP)
+    return found.list.eval(pl.element().str.extract(r'"([^"]+)"$', 1)).list.unique()
+
+
 def _groups(lives: pl.DataFrame) -> pl.DataFrame:
     """``cluster, uid, node, group``: the cards that a pod shares or reserves."""
-    found = pl.col("labels").str.extract_all(_GROUP)
-    names = found.list.eval(pl.element().str.extract(r'"([^"]+)"$', 1))
-    rows = lives.select("cluster", "uid", "node", names.alias("group"))
+    rows = lives.select("cluster", "uid", "node", groups().alias("group"))
     return rows.explode("group", empty_as_null=True).drop_nulls("group").unique()

@@ -11,6 +11,7 @@ from attribution.identity import name_pods
 from attribution.lives import claims
 from attribution.lives.lives import pod_lives, there_spans
 from attribution.lives.reservations import tell_tenants
+from attribution.nodes import card_groups
 from attribution.nodes.devices import add_cards
 from attribution.nodes.node_hours import held_amounts
 from attribution.nodes.usage import POD, PodUsage, read_usage
@@ -81,7 +82,7 @@ def find_holders(facts: DayFacts, evidence: Evidence, settings: Settings) -> Hol
         SettingsError: A rule cannot be used.
     """
     every = pod_lives(facts)
-    pods = add_cards(evidence.of(every), facts.nodes)
+    pods = card_groups.fit(add_cards(evidence.of(every), facts.nodes))
     claimed = claims.add(pods, evidence.of(claims.spans(facts)))
     lives, who = _who(claimed.lives, settings)
     there, maybe = there_spans(facts, evidence.up, lives, evidence.seen, evidence.holes)
