@@ -10,9 +10,8 @@ import polars as pl
 from attribution import gaps, notes, rows
 from attribution.bill import gaps as bill_gaps
 from attribution.facts import DayFacts
-from attribution.lives import claims
 from attribution.lives.names import meet_by_name
-from attribution.nodes import card_groups, contradictions
+from attribution.nodes import card_groups, claims, contradictions
 from attribution.prices.against_bill import rescaled
 from attribution.shards import SHARDS, Shards
 from attribution.stages.bill import Bill, hours_of, meet

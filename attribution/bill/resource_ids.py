@@ -19,6 +19,9 @@ from __future__ import annotations
 
 import polars as pl
 
+from attribution.facts import DayFacts
+from attribution.ratio import milliseconds
+
 _VOLUME = r"(?:^|[/:])(vol-[0-9a-z]+)$"
 _DISK = r"projects/([^/]+)/(?:zones|regions)/([^/]+)/disks/([^/]+)$"
 _FILES = r"(?:^|:file-system/)(fs-[0-9a-z]+)(?:$|:|\.(?:efs|fsx)\.)"
@@ -109,3 +112,28 @@ def log_place(column: str) -> pl.Expr:
 def agree(left: str, right: str) -> pl.Expr:
     """Whether two columns are equal, or one of them does not say."""
     return (pl.col(left) == pl.col(right)).fill_null(value=True)
+
+
+def volume_ids(facts: DayFacts) -> pl.DataFrame:
+    """The day's volumes with ``own`` (cluster and name) and ``id`` (of the handle, else ``own``).
+
+    What one source does not tell of a volume, another does; of two handles that of the API counts.
+    Times are milliseconds.
+    """
+    volume = ["cluster", "volume"]
+    sampled = pl.col("interval_seconds").is_not_null()
+    handles = (
+        facts.volumes.filter(pl.col("handle") != "")
+        .sort(*volume, sampled, "start", "handle")
+        .unique(volume, keep="first", maintain_order=True)
+        .select(*volume, "handle")
+    )
+    told = ("namespace", "claim", "storage_class", "labels")
+    rows = facts.volumes.drop("handle").join(handles, on=volume, how="left")
+    return rows.with_columns(
+        pl.concat_str("cluster", pl.lit("/"), "volume").alias("own"),
+        *(pl.coalesce(name, pl.col(name).min().over(volume)).alias(name) for name in told),
+        pl.coalesce("bytes", pl.col("bytes").max().over(volume)).alias("bytes"),
+        milliseconds("start"),
+        milliseconds("end"),
+    ).with_columns(pl.coalesce(resource_id("handle"), "own").alias("id"))

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from attribution.bill.laid_over import REST
 from attribution.identity import first_hit, line_rule
 from attribution.lines.parts import PART, divide, parts_of, weights
+from attribution.prices.laid_over import REST
 from attribution.ratio import HOUR
 from attribution.split import hour_parts
 from ledger.schema import IDENTITY_KEYS

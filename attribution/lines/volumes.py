@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import polars as pl
 
-from attribution.bill.resource_ids import resource_id
+from attribution.bill.resource_ids import resource_id, volume_ids
 from attribution.facts import DayFacts
 from attribution.lines.parts import Found, parts_of, unattributed
 from attribution.lives.evidence import seen_spans, weigh_clusters
 from attribution.lives.lives import node_spans, sampled_pod_spans
-from attribution.ratio import HOUR, milliseconds
+from attribution.ratio import HOUR
 from attribution.spans import clip, complement, union
 from ledger.facts import Gap
 from ledger.settings import Settings
@@ -26,31 +26,6 @@ _EVEN = 8 * 5_354_228_880
 
 NO_LIFE = "no_samples"
 """Reason of a line in whose time no source shows its volume."""
-
-
-def volume_ids(facts: DayFacts) -> pl.DataFrame:
-    """The day's volumes with ``own`` (cluster and name) and ``id`` (of the handle, else ``own``).
-
-    What one source does not tell of a volume, another does; of two handles that of the API counts.
-    Times are milliseconds.
-    """
-    volume = ["cluster", "volume"]
-    sampled = pl.col("interval_seconds").is_not_null()
-    handles = (
-        facts.volumes.filter(pl.col("handle") != "")
-        .sort(*volume, sampled, "start", "handle")
-        .unique(volume, keep="first", maintain_order=True)
-        .select(*volume, "handle")
-    )
-    told = ("namespace", "claim", "storage_class", "labels")
-    rows = facts.volumes.drop("handle").join(handles, on=volume, how="left")
-    return rows.with_columns(
-        pl.concat_str("cluster", pl.lit("/"), "volume").alias("own"),
-        *(pl.coalesce(name, pl.col(name).min().over(volume)).alias(name) for name in told),
-        pl.coalesce("bytes", pl.col("bytes").max().over(volume)).alias("bytes"),
-        milliseconds("start"),
-        milliseconds("end"),
-    ).with_columns(pl.coalesce(resource_id("handle"), "own").alias("id"))
 
 
 def place_volumes(

@@ -2,7 +2,7 @@
 
 Requests count in units of a device resource: cards, MIG devices, replicas of a shared card, virtual
 cards. What a unit is of a card the node says (``nodes.gpu_units``). Fractions of KAI and Run:ai
-stand in annotations, without a request. Claims of devices are in ``attribution.lives.claims``.
+stand in annotations, without a request. Claims of devices are in ``attribution.nodes.claims``.
 """
 
 from __future__ import annotations

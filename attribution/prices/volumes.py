@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import polars as pl
 
 from attribution.bill.line_words import may_be_disk, with_words
-from attribution.bill.resource_ids import DISK, provider_cloud, resource_id
+from attribution.bill.resource_ids import DISK, provider_cloud, resource_id, volume_ids
 from attribution.facts import DayFacts
-from attribution.lines.volumes import volume_ids
 from attribution.ratio import HOUR, divide, milliseconds
 from attribution.spans import clip, complement, flatten, intersect, union
 from ledger.facts import Gap

@@ -8,10 +8,9 @@ import polars as pl
 
 from attribution.facts import DayFacts
 from attribution.identity import name_pods
-from attribution.lives import claims
 from attribution.lives.lives import pod_lives, there_spans
 from attribution.lives.reservations import tell_tenants
-from attribution.nodes import card_groups
+from attribution.nodes import card_groups, claims
 from attribution.nodes.devices import add_cards
 from attribution.nodes.node_hours import held_amounts
 from attribution.nodes.usage import POD, PodUsage, read_usage

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from attribution.bill.laid_over import LaidOver, lay_over
 from attribution.bill.paying import may_double, may_pay_all
 from attribution.facts import DayFacts
 from attribution.nodes.node_hours import NODE_HOUR
 from attribution.prices import steps
 from attribution.prices.against_bill import currencies, foreign_prices
 from attribution.prices.estimate import Estimates, estimate
+from attribution.prices.laid_over import LaidOver, lay_over
 from attribution.prices.quote import quote
 from attribution.stages.bill import Bill
 from attribution.stages.evidence import Evidence
