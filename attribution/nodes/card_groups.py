@@ -1,7 +1,9 @@
-"""Cards of which several pods hold fractions (KAI, Run:ai): together never more than the card.
+"""Cards of which several pods hold fractions: together never more than the card.
 
-The label ``runai-gpu-group`` says which pods share a card. Where their fractions add up to more
-than one, each holds its part of the card in proportion, and the other cards of the node stay free.
+Which pods share a card is said by the label ``runai-gpu-group`` (KAI, Run:ai) or by the annotation
+in which HAMi or Volcano writes the cards that a pod was given, ``UUID,TYPE,MIB,CORES:…;``. Where
+fractions add up to more than one, each holds its part of the card in proportion, and the other
+cards of the node stay free.
 """
 
 from __future__ import annotations
@@ -17,21 +19,24 @@ from attribution.spans import crowd
 from ledger.facts import Gap
 
 _CARD = ["cluster", "node", "group"]
+_GIVEN = r'"[^"]*[/_]vgpu[-_](?:devices[-_]allocated|ids[-_]new)"\s*:\s*"([^"]*)"'
+_DEVICE = r"[^,:;]+,[^,:;]+,[0-9]+,[0-9]+"
 
 
 def fit(lives: pl.DataFrame) -> pl.DataFrame:
     """Scale the fractions of each card to the card.
 
     Args:
-        lives: Pod intervals with ``cluster, node, start, end, labels, cards, devices``; a pod's
-            fraction is the same of each of its cards. Reservation pods are not among them.
+        lives: Pod intervals with ``cluster, node, start, end, labels, annotations, cards,
+            devices``; a pod's fraction is the same of each of its cards. Reservation pods are not
+            among them.
 
     Returns:
         The lives, cut where a card has too many tenants; ``cards`` is what each holds of it, and
         ``beyond`` what it asked for above that (parts of a card).
     """
     lives = lives.with_columns(pl.lit(0, dtype=pl.Int64).alias("beyond"))
-    shared = lives.with_columns(groups().alias("group"))
+    shared = lives.with_columns(_cards().alias("group"))
     counted = (pl.col("group").list.len() == pl.col("devices")) & (pl.col("cards") > 0)
     shared = shared.filter(counted.fill_null(value=False)).with_row_index("life")
     parts = shared.with_columns(pl.col("cards") // pl.col("devices")).explode("group")
@@ -56,6 +61,13 @@ def fit(lives: pl.DataFrame) -> pl.DataFrame:
     whole = shared.join(tight.select("life").unique(), on="life", how="semi")
     others = lives.join(whole, on=key, how="anti")
     return pl.concat([others, met.select(lives.columns)])
+
+
+def _cards() -> pl.Expr:
+    """Names of the cards of which a pod has fractions; empty or null where nothing tells them."""
+    given = pl.col("annotations").str.extract(_GIVEN, 1).str.extract_all(_DEVICE)
+    ids = given.list.eval(pl.element().str.extract("^([^,]+)", 1)).list.unique()
+    return pl.when(groups().list.len() > 0).then(groups()).otherwise(ids)
 
 
 def gaps(lives: pl.DataFrame) -> Iterator[Gap]:

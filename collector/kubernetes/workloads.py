@@ -31,6 +31,8 @@ ANNOTATIONS = frozenset(
         "gpu-fraction",
         "gpu-memory",
         "gpu-fraction-num-devices",
+        "vgpu-devices-allocated",
+        "vgpu-ids-new",
     }
 )
 # Variables that name a run; no other variable is ever kept.

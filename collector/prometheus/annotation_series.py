@@ -20,6 +20,8 @@ _LAST_PARTS = (
     "gpu-fraction",
     "gpu-memory",
     "gpu-fraction-num-devices",
+    "vgpu-devices-allocated",
+    "vgpu-ids-new",
 )
 
 

@@ -68,3 +68,31 @@ def test_fractions_that_fit_are_left_alone(new_day: type[DayBuilder], cost_by: S
         "__idle__": Decimal("1.125"),
     }
     assert not [gap for gap in books.gaps if gap.reason == "over_commit"]
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "hami.io/vgpu-devices-allocated",
+        "volcano.sh/vgpu-ids-new",
+        "annotation_hami_io_vgpu_devices_allocated",
+    ],
+)
+def test_virtual_cards_of_one_card_are_scaled_to_it(
+    new_day: type[DayBuilder], cost_by: Sums, key: str
+) -> None:
+    day = new_day().node(gpus=8, end=1, gpu_memory_mib=81920).line("l", effective="8")
+    for uid, memory, cores in (("a", 8192, 80), ("b", 65536, 10)):  # the larger part of each is .8
+        request = {"nvidia.com/gpu": 1, "nvidia.com/gpumem": memory, "nvidia.com/gpucores": cores}
+        day.pod(
+            uid,
+            end=1,
+            labels={"experiment": uid},
+            gpu_request=json.dumps(request),
+            annotations=json.dumps({key: f"GPU-0,NVIDIA,{memory},{cores}:;"}),
+        )
+    assert cost_by(day.attribute().costs) == {
+        "a": Decimal("0.5"),
+        "b": Decimal("0.5"),
+        "__idle__": 7,
+    }

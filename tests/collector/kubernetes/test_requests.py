@@ -63,6 +63,8 @@ def test_fractions_of_a_card_stand_in_annotations_under_any_prefix(tmp_path: Pat
         "gpu-fraction": "0.5",
         "run.ai/gpu-memory": "4096",
         "kai.scheduler/gpu-fraction-num-devices": "2",
+        "hami.io/vgpu-devices-allocated": "GPU-0,NVIDIA,8192,80:;",
+        "volcano.sh/vgpu-ids-new": "GPU-0,NVIDIA,8192,80:;",
     }
     labels = {"runai-gpu-group": "g1"}
     shares = pod("a", running("08:30"), annotations=kept | {"other": "x"}, labels=labels)
