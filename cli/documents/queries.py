@@ -195,8 +195,9 @@ def _comparison(compared: Compared) -> dict[str, object]:
 
 def _tiles(result: QueryResult, coverage: Coverage, compared: Compared | None) -> Iterable[Tile]:
     request, currency = result.query, result.currency or ""
-    bill = f"{amount(result.billed)} {currency} on the invoice lines of the window".strip()
-    detail = "; ".join(filter(None, (bill, unknown_shares(result.unknown))))
+    bill = f"{amount(result.billed)} {currency} on the invoice lines of the window"
+    said = (bill if result.billed is not None else "", unknown_shares(result.unknown))
+    detail = "; ".join(filter(None, said))
     yield Tile("Window", str(request.window))
     yield Tile("Total", amount(result.total), detail, unit=currency)
     if compared:
@@ -218,8 +219,7 @@ def _before(compared: Compared, currency: str) -> Tile:
     days = len(list(compared.window.days()))
     said = [str(compared.window)]
     if compared.change is not None:
-        sign = "+" if compared.change > 0 else "−" if compared.change < 0 else ""
-        said.append(f"now {sign}{percent(abs(compared.change))}")
+        said.append(f"now {'+' if compared.change > 0 else ''}{percent(compared.change)}")
     if compared.closed < days:
         said.append(f"{compared.closed} of its {days} days closed")
     tone: Tone = "warn" if compared.closed < days else "plain"
@@ -247,5 +247,9 @@ def _notes(result: QueryResult) -> Iterable[str]:
     if request.quota:
         yield "with --quota: what quotas reserve and nobody asked for is at its namespace, not idle"
     parts = request.hides_holders and not request.sharing.idle
-    if parts and any(IDLE in str(row[key]) for row in result.rows for key in request.by):
+    idle = any(IDLE in str(row[key]) for row in result.rows for key in request.by)
+    if parts and idle:
         yield f"{IDLE}: the part that goes with the rows shown"
+    if request.sharing.idle and idle:
+        wider = "; --share-idle cluster looks further" if request.sharing.pool == "node" else ""
+        yield f"{IDLE}: where nobody held the rest of a {request.sharing.pool} that day{wider}"

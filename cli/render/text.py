@@ -25,9 +25,9 @@ def visible(text: str) -> str:
 
 
 def money(value: Decimal) -> str:
-    """Money for people: thousands, two decimals; small amounts keep what makes them differ."""
+    """Money for people: thousands, two decimals; below a cent two figures, so none reads as 0."""
     if value and abs(value) < CENT:
-        return f"{value.normalize():f}"
+        return f"{Decimal(f'{value:.2g}').normalize():f}"
     return f"{value.quantize(CENT, ROUND_HALF_EVEN):,}"
 
 
