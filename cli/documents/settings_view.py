@@ -39,7 +39,8 @@ def settings_document(loaded: LoadedSettings, *, origin: bool) -> Document:
 def validity_document(loaded: LoadedSettings) -> Document:
     """That the settings are valid, and what they name."""
     settings = loaded.settings
-    counts = {"clusters": len(settings.clusters), "billing": len(settings.billing)}
+    blocks = {name: getattr(settings, name) for name in ("clusters", "billing", "storage")}
+    counts = {name: len(block) for name, block in blocks.items()}
     data = envelope("config-validity", valid=True, path=_path(loaded), **counts)
     tiles = tuple(Tile(name, str(count)) for name, count in counts.items())
     title = f"{_path(loaded) or 'the defaults'}: valid"
