@@ -138,6 +138,8 @@ def test_days_add_up_to_a_window(start: int, length: int, ends: bool) -> None:
     for name in both.tables:
         parts = [day.tables[name] for day in days if name in day.tables]
         assert_frame_equal(both.tables[name], pl.concat(parts), check_exact=True)
+    told = [day.coverage for day in days if day.coverage is not None]
+    assert both.coverage == pytest.approx(sum(told) / len(days), abs=1e-3)
     for name in ("nodes", "workloads"):
         lived = [
             table["end"] - table["start"]
@@ -152,13 +154,22 @@ def test_days_add_up_to_a_window(start: int, length: int, ends: bool) -> None:
             )
 
 
-def test_dropping_every_third_scrape_moves_a_life_by_less_than_a_percent() -> None:
-    long = [*node("gpu-0", at("0:00"), at("24:00")), *pod("u1", at("6:00"), at("14:00"))]
-    kept = [sample for sample in long if (sample.time - WINDOW.start) // MINUTE % 3]
+@given(st.integers(0, 700), st.integers(360, 730), st.integers(0, 2))
+@settings(max_examples=8, deadline=None)
+def test_dropping_every_third_scrape_moves_a_life_by_less_than_a_percent(
+    start: int, length: int, lost: int
+) -> None:
+    first = at("0:00") + start * MINUTE
+    machine = node("gpu-0", at("0:00"), at("24:00"))
+    long = [*machine, *pod("u1", first, first + length * MINUTE)]
+    kept = [sample for sample in long if (sample.time - WINDOW.start) // MINUTE % 3 != lost]
     few, many = (
         facts.tables["workloads"].select((pl.col("end") - pl.col("start")).sum()).item()
         for facts in (collect(kept), collect(long))
     )
+    assert abs(few - many) < 0.01 * many
+    nodes = [facts.tables["nodes"] for facts in (collect(kept), collect(long))]
+    few, many = (each.select((pl.col("end") - pl.col("start")).sum()).item() for each in nodes)
     assert abs(few - many) < 0.01 * many
 
 
