@@ -10,6 +10,7 @@ import polars as pl
 from attribution.facts import DayFacts
 from attribution.identity import ambiguous_labels
 from attribution.lives.evidence import NO_PODS, SNAPSHOT_ONLY
+from attribution.node_sums import sum_nodes
 from attribution.nodes.devices import CARD
 from attribution.nodes.methods import CPU, GPU, MEMORY, capacity
 from attribution.ratio import HOUR, KIB_PER_GIB
@@ -85,18 +86,8 @@ def _holes(facts: DayFacts, seen: pl.DataFrame, cluster: str) -> str:
 def _unseen(facts: DayFacts, hours: pl.DataFrame, seen: pl.DataFrame) -> Iterator[Gap]:
     dark = pl.min_horizontal("dark", "unseen")
     for unseen, alone in ((pl.col("unseen") - dark, False), (dark, True)):
-        rows = (
-            hours.filter((unseen > 0) & ~_unread())
-            .group_by("cluster")
-            .agg(
-                (unseen.sum() / HOUR).alias("node_hours"),
-                ((unseen * pl.col("gpus").fill_null(0)).sum() / HOUR).alias("gpu_hours"),
-                pl.col("node").n_unique().alias("nodes"),
-                pl.col("node").min().alias("first"),
-            )
-            .sort("cluster")
-        )
-        for cluster, node_hours, gpu_hours, nodes, first in rows.iter_rows():
+        rows = sum_nodes(hours.filter((unseen > 0) & ~_unread()), ["cluster"], unseen)
+        for cluster, nodes, first, node_hours, gpu_hours in rows.iter_rows():
             what = (
                 f"{counted(nodes, 'node')} not seen, or who was there, while others were, "
                 f"e.g. {first}"
@@ -130,17 +121,7 @@ def _no_pods(hours: pl.DataFrame) -> Iterator[Gap]:
 
 def _unknown_requests(hours: pl.DataFrame) -> Iterator[Gap]:
     """Nodes with a pod of which nobody knows what it asked for."""
-    rows = (
-        hours.filter(pl.col("whole") == "no_samples")
-        .group_by("cluster")
-        .agg(
-            pl.col("node").n_unique().alias("nodes"),
-            pl.col("node").min().alias("first"),
-            (pl.col("paid").sum() / HOUR).alias("node_hours"),
-            ((pl.col("paid") * pl.col("gpus").fill_null(0)).sum() / HOUR).alias("gpu_hours"),
-        )
-        .sort("cluster")
-    )
+    rows = sum_nodes(hours.filter(whole="no_samples"), ["cluster"], pl.col("paid"))
     for cluster, nodes, first, node_hours, gpu_hours in rows.iter_rows():
         yield Gap(
             "no_samples",
@@ -150,17 +131,9 @@ def _unknown_requests(hours: pl.DataFrame) -> Iterator[Gap]:
 
 
 def _unknown_capacity(hours: pl.DataFrame) -> Iterator[Gap]:
-    rows = (
-        hours.filter(pl.col("whole") == "capacity_unknown", pl.col("unsized").is_null())
-        .group_by("cluster")
-        .agg(
-            pl.col("node").n_unique().alias("nodes"),
-            pl.col("node").min().alias("first"),
-            (pl.col("paid").sum() / HOUR).alias("node_hours"),
-            (pl.col("held_cards").sum() / CARD / HOUR).alias("gpu_hours"),
-        )
-        .sort("cluster")
-    )
+    unsaid = hours.filter(pl.col("unsized").is_null(), whole="capacity_unknown")
+    held = (pl.col("held_cards").sum() / CARD / HOUR).alias("held_hours")
+    rows = sum_nodes(unsaid, ["cluster"], pl.col("paid"), held).drop("gpu_hours")
     for cluster, nodes, first, node_hours, gpu_hours in rows.iter_rows():
         yield Gap(
             "capacity_unknown",
@@ -171,17 +144,10 @@ def _unknown_capacity(hours: pl.DataFrame) -> Iterator[Gap]:
 
 def _unknown_parts(hours: pl.DataFrame) -> Iterator[Gap]:
     """Nodes with a pod that holds something of which nobody knows what it is of a card."""
-    rows = (
-        hours.filter(pl.col("unsized").is_not_null())
-        .group_by("cluster", "unsized", pl.col("gpu_model").fill_null("a card without a name"))
-        .agg(
-            pl.col("node").n_unique().alias("nodes"),
-            pl.col("node").min().alias("first"),
-            (pl.col("paid").sum() / HOUR).alias("node_hours"),
-            ((pl.col("paid") * pl.col("gpus").fill_null(0)).sum() / HOUR).alias("gpu_hours"),
-        )
-        .sort("cluster", "unsized", "gpu_model")
+    unsized = hours.filter(pl.col("unsized").is_not_null()).with_columns(
+        pl.col("gpu_model").fill_null("a card without a name")
     )
+    rows = sum_nodes(unsized, ["cluster", "unsized", "gpu_model"], pl.col("paid"))
     for cluster, what, card, nodes, first, node_hours, gpu_hours in rows.iter_rows():
         yield Gap(
             "capacity_unknown",

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from attribution.node_sums import sum_nodes
 from attribution.ratio import HOUR
 from ledger.facts import Gap
 from ledger.text import counted
@@ -23,18 +24,9 @@ def unmatched(
     """
     if line_hours.is_empty() and compute.is_empty():
         return
-    rows = (
-        hours.filter(pl.col("up") > 0)
-        .join(line_hours, on=["cluster", "node"], how="anti")
-        .group_by("cluster")
-        .agg(
-            pl.col("node").n_unique().alias("nodes"),
-            pl.col("node").min().alias("first"),
-            (pl.col("up").sum() / HOUR).alias("node_hours"),
-        )
-        .sort("cluster")
-    )
-    for cluster, nodes, first, node_hours in rows.iter_rows():
+    lone = hours.filter(pl.col("up") > 0).join(line_hours, on=["cluster", "node"], how="anti")
+    rows = sum_nodes(lone, ["cluster"], pl.col("up"))
+    for cluster, nodes, first, node_hours, _ in rows.iter_rows():
         yield Gap(
             "unmatched_node",
             f"{cluster}: {nodes} nodes meet no line of the bill, e.g. {first}",

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from attribution.node_sums import sum_nodes
 from attribution.nodes.node_hours import NODE_HOUR
 from attribution.prices.book import OK, REFERENCE
 from attribution.prices.quote import money
-from attribution.ratio import HOUR
 from ledger.facts import Gap
 
 _RATES = ("rate_node", "rate_card", "rate_vcpu", "rate_gib")
@@ -33,17 +33,8 @@ def foreign_prices(
     )
     apart = priced.join(billed, on=["nh", "currency"], how="anti")
     pairs = apart.join(billed.rename({"currency": "bill"}), on="nh")
-    rows = (
-        pairs.join(hours.select("nh", "cluster", "node", "gpus"), on="nh")
-        .group_by("cluster", "bill", "currency")
-        .agg(
-            pl.col("node").n_unique().alias("nodes"),
-            pl.col("node").min().alias("first"),
-            (pl.col("ms").sum() / HOUR).alias("node_hours"),
-            ((pl.col("ms") * pl.col("gpus").fill_null(0)).sum() / HOUR).alias("gpu_hours"),
-        )
-        .sort("cluster", "bill", "currency")
-    )
+    placed = pairs.join(hours.select("nh", "cluster", "node", "gpus"), on="nh")
+    rows = sum_nodes(placed, ["cluster", "bill", "currency"], pl.col("ms"))
     return tuple(
         Gap(
             "currency",

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from attribution.node_sums import sum_nodes
 from attribution.prices.book import AMBIGUOUS, UNKNOWN
 from attribution.prices.quote import CURRENCY
-from attribution.ratio import HOUR
 from ledger.facts import Gap
 from ledger.money import UNITS
 
@@ -34,18 +34,8 @@ def price_gaps(left: pl.DataFrame, quotes: pl.DataFrame) -> tuple[Gap, ...]:
 
 
 def _by_type(rows: pl.DataFrame, *keys: str) -> pl.DataFrame:
-    ms = pl.col("end") - pl.col("start")
-    return (
-        rows.group_by("cluster", "instance_type", *keys)
-        .agg(
-            pl.col("node").n_unique().alias("nodes"),
-            pl.col("node").min().alias("first"),
-            pl.col("state").unique().sort().alias("states"),
-            (ms.sum() / HOUR).alias("node_hours"),
-            ((ms * pl.col("gpus").fill_null(0)).sum() / HOUR).alias("gpu_hours"),
-        )
-        .sort("cluster", "instance_type", *keys, nulls_last=True)
-    )
+    by, ms = ["cluster", "instance_type", *keys], pl.col("end") - pl.col("start")
+    return sum_nodes(rows, by, ms, pl.col("state").unique().sort().alias("states"))
 
 
 def _unpriced(left: pl.DataFrame) -> Iterator[Gap]:
