@@ -87,7 +87,7 @@ def close_day(
     parts = cut(hours, amounts, priced, evidence, holders)
     work = share_out(parts, bill, priced, holders, facts, settings)
     found = (
-        *gaps.find(facts, settings, work.day.hours, holders.every, evidence.seen),
+        *gaps.find(facts, settings, work.day.hours, holders.every, holders.lives, evidence.seen),
         *_gaps(bill, priced, work),
         *claims.gaps(holders.lost),
         *card_groups.gaps(holders.lives),

@@ -30,6 +30,7 @@ def find(
     settings: Settings,
     hours: pl.DataFrame,
     lives: pl.DataFrame,
+    held: pl.DataFrame,
     seen: pl.DataFrame,
 ) -> tuple[Gap, ...]:
     """All gaps of a day's evidence; those of its bill are in ``bill.gaps``.
@@ -39,6 +40,7 @@ def find(
         settings: The identity rules.
         hours: ``methods.classify``.
         lives: Pod lives, whether their cluster was seen or not.
+        held: Lives while they were seen, with what they hold of cards; claims of devices, too.
         seen: When each cluster was seen.
     """
     return (
@@ -47,7 +49,7 @@ def find(
         *_unknown_requests(hours),
         *_unknown_capacity(hours),
         *_unknown_parts(hours),
-        *_strangers(facts, lives),
+        *_strangers(facts, held),
         *_over_commit(hours),
         *ambiguous_labels(lives, settings),
     )
@@ -156,19 +158,21 @@ def _unknown_parts(hours: pl.DataFrame) -> Iterator[Gap]:
         )
 
 
-def _strangers(facts: DayFacts, lives: pl.DataFrame) -> Iterator[Gap]:
-    """Pods on nodes that no source described."""
+def _strangers(facts: DayFacts, held: pl.DataFrame) -> Iterator[Gap]:
+    """Pods and claims on nodes that no source described."""
     known = facts.nodes.select("cluster", "node").unique()
+    # What a part is of a card only the node says; a request counts as it stands.
+    cards = pl.coalesce("cards", pl.col("gpus") * CARD).fill_null(0).cast(pl.Float64) / CARD
     rows = (
-        lives.join(known, on=["cluster", "node"], how="anti")
+        held.filter(pl.col("node").is_not_null())
+        .join(known, on=["cluster", "node"], how="anti")
         .group_by("cluster")
         .agg(
             pl.col("node").n_unique().alias("nodes"),
             pl.col("node").min().alias("first"),
-            ((pl.col("gpus").fill_null(0) * (pl.col("end") - pl.col("start"))).sum() / HOUR).alias(
-                "gpu_hours"
-            ),
+            (cards * (pl.col("end") - pl.col("start"))).sum().alias("ms"),
         )
+        .select("cluster", "nodes", "first", (pl.col("ms") / HOUR).round(6).alias("gpu_hours"))
         .sort("cluster")
     )
     for cluster, nodes, first, gpu_hours in rows.iter_rows():

@@ -132,6 +132,18 @@ def test_pods_of_a_cluster_without_any_node_row_are_named(new_day: type[DayBuild
     assert gap(day.attribute(), "unknown_node").amounts == {"gpu_hours": 8.0}
 
 
+def test_what_is_held_on_a_node_without_any_row_is_named_in_cards(
+    new_day: type[DayBuilder],
+) -> None:
+    """Parts of a card count as parts, and a claim of devices counts as a pod does."""
+    day = new_day().node("n1", cluster="c1")
+    day.pod("u", end=2, node="n7", annotations='{"gpu-fraction":"0.5"}')
+    day.claim("c", end=17, node="n7", cards="1")
+    found = gap(day.attribute(), "unknown_node")
+    assert found.amounts == {"gpu_hours": 18.0}
+    assert "n7" in found.detail
+
+
 def test_free_capacity_of_a_snapshot_is_doubted_and_of_samples_is_not(
     new_day: type[DayBuilder],
 ) -> None:
