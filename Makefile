@@ -38,7 +38,7 @@ test: venv
 
 soak: venv
 	@$(SHELL) tests/system_packages.sh
-	@$(BIN)/python -m pytest -m soak $(ARGS) || test $$? -eq 5  # 5: there are none
+	@RUNBILL_SOAK=1 $(BIN)/python -m pytest --numprocesses auto -m "soak or hypothesis" $(ARGS)
 
 lint: venv
 	@$(BIN)/ruff check

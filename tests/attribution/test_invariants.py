@@ -23,6 +23,7 @@ from ledger.money import to_units
 from ledger.schema import COST_COLUMNS, COSTS
 from ledger.settings import Settings
 from tests.attribution.plans import POOLS, Plan, build, plans
+from tests.effort import examples
 
 if TYPE_CHECKING:
     from tests.attribution.conftest import DayBuilder
@@ -35,7 +36,7 @@ def tables(facts: DayFacts) -> dict[str, pl.DataFrame]:
     return {name: getattr(facts, name) for name in names}
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(plan=plans())
 def test_parts_add_up_and_none_turns_against_its_charge(
     new_day: type[DayBuilder], plan: Plan
@@ -63,7 +64,7 @@ def test_parts_add_up_and_none_turns_against_its_charge(
     assert books.costs.select(COSTS.key).is_unique().all()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(plan=plans(), seed=st.integers(0, 1000))
 def test_order_and_copies_of_rows_do_not_matter(
     new_day: type[DayBuilder], plan: Plan, seed: int
@@ -80,7 +81,7 @@ def test_order_and_copies_of_rows_do_not_matter(
     assert once.gaps == again.gaps
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(plan=plans(), at=st.floats(0.1, 0.9))
 def test_cutting_intervals_does_not_matter(
     new_day: type[DayBuilder], plan: Plan, at: float
@@ -124,7 +125,7 @@ def without(facts: DayFacts, lost: str) -> DayFacts:
     return DayFacts.of_tables(facts.day, given)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(plan=plans(), lost=st.sampled_from(["nodes", "workloads", "sampled pods", "requests"]))
 def test_a_lost_source_never_lowers_the_bill(
     new_day: type[DayBuilder], plan: Plan, lost: str
@@ -151,7 +152,7 @@ def named(books: DayCosts) -> list[str]:
     return sorted(set(books.costs.filter(target="workload")["experiment"]))
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(plan=plans())
 def test_lost_usage_never_lowers_the_bill_nor_keeps_a_card_active(
     new_day: type[DayBuilder], plan: Plan
@@ -164,7 +165,7 @@ def test_lost_usage_never_lowers_the_bill_nor_keeps_a_card_active(
     assert cards["ActiveCost"].is_null().all()
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(plan=plans(), slots=st.integers(1, 40), shares=st.integers(1, 40))
 def test_no_figure_depends_on_where_a_day_is_cut(
     new_day: type[DayBuilder], plan: Plan, slots: int, shares: int

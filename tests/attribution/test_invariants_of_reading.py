@@ -23,6 +23,7 @@ from ledger.store import Ledger
 from ledger.window import Window
 from tests.attribution.conftest import DAY
 from tests.attribution.plans import POOLS, Plan, builder, plans
+from tests.effort import examples
 
 if TYPE_CHECKING:
     from tests.attribution.conftest import DayBuilder
@@ -60,7 +61,7 @@ def figures(ledger: Ledger, window: Window) -> Figures:
     return found
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(plan=plans(), cuts=st.sets(st.integers(1, 23), max_size=6))
 def test_windows_of_a_day_add_up_to_it(
     new_day: type[DayBuilder], write_day: Write, plan: Plan, cuts: set[int]
@@ -80,7 +81,7 @@ def test_windows_of_a_day_add_up_to_it(
         assert abs(parts[key][1] - hours) < 1e-9
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(plan=plans(), at=st.floats(0.1, 0.9))
 def test_a_label_that_changes_moves_nothing_between_other_keys(
     new_day: type[DayBuilder], plan: Plan, at: float
@@ -107,7 +108,7 @@ def test_a_label_that_changes_moves_nothing_between_other_keys(
     assert_frame_equal(sums(facts.workloads), sums(changed))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(plan=plans())
 def test_what_was_active_is_a_part_of_what_was_paid(new_day: type[DayBuilder], plan: Plan) -> None:
     """Never more, never against it, and not known stays so in the sum of a day."""
@@ -124,7 +125,7 @@ def test_what_was_active_is_a_part_of_what_was_paid(new_day: type[DayBuilder], p
     assert_frame_equal(shares, days, check_row_order=False)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(plan=plans(), factor=st.sampled_from(["0", "-1", "1.1"]))
 def test_a_bill_restated_and_restated_back_gives_the_first_rows(
     new_day: type[DayBuilder], write_day: Write, plan: Plan, factor: str

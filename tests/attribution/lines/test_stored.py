@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 from ledger.schema import COST_COLUMNS
 from ledger.settings import Identity, Settings
 from tests.attribution.conftest import DAY, at
+from tests.effort import examples
 
 if TYPE_CHECKING:
     from tests.attribution.conftest import DayBuilder
 
 Sums = Callable[..., dict[Any, Decimal]]
-SOME = 15
+SOME = examples(15)
 PATHS = ("label:experiment", "path:s3://rollouts/{experiment}/")
 NAMED = Settings(identity=Identity(experiment=PATHS))
 STORAGE = {"ConsumedUnit": "GB-Mo", "SkuMeter": "USE1-TimedStorage-ByteHrs"}

@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 
 from ledger.settings import Identity, Settings
 from tests.attribution.conftest import DAY, at
+from tests.effort import examples
 
 if TYPE_CHECKING:
     from tests.attribution.conftest import DayBuilder
 
 Sums = Callable[..., dict[Any, Decimal]]
-SOME = 15
+SOME = examples(15)
 GROUP = "/train/grpo"
 ARN = f"arn:aws:logs:us-east-1:123456789012:log-group:{GROUP}"
 INGEST = {"SkuMeter": "USE1-DataProcessing-Bytes", "ConsumedUnit": "GB"}

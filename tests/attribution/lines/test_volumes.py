@@ -20,6 +20,7 @@ from ledger.schema import COST_COLUMNS
 from ledger.settings import Cluster, Prices, PrometheusSource, Settings
 from ledger.window import Window
 from tests.attribution.conftest import DAY, at
+from tests.effort import examples
 from tests.field_cases import allocation_cases
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 Sums = Callable[..., dict[Any, Decimal]]
 GIB = 2**30
-SOME = 15
+SOME = examples(15)
 
 
 def clock(text: str) -> float:

@@ -17,6 +17,7 @@ from attribution.facts import DayFacts
 from attribution.lives.evidence import seen_spans
 from attribution.lives.lives import node_spans, pod_lives, sampled_pod_spans
 from attribution.spans import intersect
+from tests.effort import examples
 
 if TYPE_CHECKING:
     from tests.attribution.conftest import DayBuilder
@@ -265,7 +266,7 @@ def test_the_cost_of_a_pod_is_cut_where_its_label_changed(
     assert cost_by(costs, "uid") == {"u": 8}
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(at=st.floats(0.1, 0.9), second=st.booleans())
 def test_cutting_the_interval_of_a_label_moves_nothing_else(
     new_day: type[DayBuilder],

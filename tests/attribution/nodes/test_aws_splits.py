@@ -17,6 +17,7 @@ from ledger.node_pools import NodePool, PoolMatch
 from ledger.schema import COST_COLUMNS, POD_SPLITS
 from ledger.settings import Settings
 from tests.attribution.conftest import DAY, at
+from tests.effort import examples
 
 if TYPE_CHECKING:
     from tests.attribution.conftest import DayBuilder
@@ -161,7 +162,7 @@ def test_the_same_rows_in_two_bills_count_once(day: DayBuilder) -> None:
 amounts = st.integers(0, 10**13).map(lambda units: str(Decimal(units).scaleb(-12)))
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 @given(
     rows=st.lists(
         st.tuples(

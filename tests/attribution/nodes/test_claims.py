@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.effort import examples
+
 if TYPE_CHECKING:
     from tests.attribution.conftest import DayBuilder
 
@@ -117,7 +119,7 @@ def test_unseen_time_is_nobodys_claim(new_day: type[DayBuilder], cost_by: Sums) 
 spans = st.tuples(st.integers(0, 7), st.integers(1, 8)).map(lambda s: (s[0] / 8, (s[0] + s[1]) / 8))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     pods=st.lists(st.tuples(spans, st.integers(0, 1)), max_size=4),
     claims=st.lists(

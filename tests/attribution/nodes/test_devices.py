@@ -25,6 +25,7 @@ from collector.prometheus.slots import SLOT
 from ledger.settings import NodePool, PoolMatch, Settings
 from ledger.store import Ledger
 from ledger.window import Window
+from tests.effort import examples
 from tests.field_cases import allocation_cases
 
 if TYPE_CHECKING:
@@ -369,7 +370,7 @@ pods_of_all_kinds = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     pods=pods_of_all_kinds,
     cards=st.integers(0, 3),

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from ledger.node_pools import NodePool, PoolMatch, PoolWeights
 from ledger.settings import Settings
+from tests.effort import examples
 from tests.field_cases import allocation_cases
 
 if TYPE_CHECKING:
@@ -160,7 +161,7 @@ decimals = st.integers(0, 5 * 10**6).map(lambda number: Decimal(number).scaleb(-
 triples = st.tuples(decimals, decimals, decimals).filter(any)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 @given(weights=triples, other=triples, price=st.integers(-(10**13), 10**17))
 def test_doubling_weights_moves_nothing_and_others_move_rows_alone(
     new_day: type[DayBuilder],

@@ -13,6 +13,7 @@ from polars.testing import assert_frame_equal
 
 from attribution.day import DayCosts
 from tests.attribution.conftest import at
+from tests.effort import examples
 
 if TYPE_CHECKING:
     from tests.attribution.conftest import DayBuilder
@@ -60,7 +61,7 @@ def by_who(found: DayCosts) -> pl.DataFrame:
     return sums.sort(key, nulls_last=True)
 
 
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 @given(spans, histories(), pods, st.sampled_from(["node", "gpu"]))
 def test_the_cost_of_a_node_is_the_integral_of_its_price(
     new_day: type[DayBuilder],
@@ -82,7 +83,7 @@ def test_the_cost_of_a_node_is_the_integral_of_its_price(
     assert found.costs.filter(pl.col("EffectiveCost") < 0).is_empty()
 
 
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 @given(spans, histories(), pods, minutes)
 def test_cutting_a_price_in_two_equal_ones_changes_nothing(
     new_day: type[DayBuilder],
@@ -104,7 +105,7 @@ def test_cutting_a_price_in_two_equal_ones_changes_nothing(
     assert whole.gaps == again.gaps
 
 
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 @given(st.integers(1, MINUTES - 1), st.integers(1, 8), prices, prices)
 def test_each_pod_pays_the_price_of_its_own_time(
     new_day: type[DayBuilder], change: int, gpus: int, first: Decimal, second: Decimal

@@ -20,6 +20,7 @@ from attribution.query.question import Pool
 from ledger.store import Ledger
 from ledger.window import Window
 from tests.attribution.query_books import DAY, days_before, row, write
+from tests.effort import examples
 
 WINDOW = Window.of_days(days_before(1), DAY)
 ALPHABET = ("a", "b", "c")
@@ -88,7 +89,7 @@ def answer(ledger: Ledger, request: Query) -> tuple[dict[tuple[str, ...], Any], 
 
 
 @given(ROWS, BY, sharing(), st.sampled_from(["effective", "billed", "list"]))
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_no_choice_changes_the_total(
     rows: list[dict[str, Any]], by: tuple[str, ...], how: Sharing, cost: Cost
 ) -> None:
@@ -105,7 +106,7 @@ def test_no_choice_changes_the_total(
 
 
 @given(ROWS, BY, sharing(), st.data())
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_a_filter_changes_no_row(
     rows: list[dict[str, Any]], by: tuple[str, ...], how: Sharing, data: st.DataObject
 ) -> None:
@@ -126,7 +127,7 @@ def test_a_filter_changes_no_row(
 
 
 @given(ROWS, BY, sharing(), st.randoms())
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 def test_the_order_of_rows_is_of_no_meaning(
     rows: list[dict[str, Any]], by: tuple[str, ...], how: Sharing, random: Random
 ) -> None:
