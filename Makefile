@@ -34,7 +34,8 @@ demo: venv
 
 test: venv
 	@$(SHELL) tests/system_packages.sh
-	@$(BIN)/python -m pytest --numprocesses auto --dist loadfile $(ARGS)
+	@# A worker per core: threads of polars would only stand in each other's way.
+	@POLARS_MAX_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist loadfile $(ARGS)
 
 soak: venv
 	@$(SHELL) tests/system_packages.sh

@@ -59,6 +59,7 @@ def asked(world: Path, books: str) -> list[date]:
     return sorted(closes.collect()["day"])
 
 
+@pytest.mark.soak
 def test_halves_in_reversed_order_leave_the_rows_of_those_in_order(
     tmp_path: Path, invoke: Invoke
 ) -> None:
