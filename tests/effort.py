@@ -14,4 +14,4 @@ def examples(usual: int) -> int:
     Args:
         usual: What one would ask for if time did not matter much.
     """
-    return usual * 4 if SOAK else max(usual // 4, 4)
+    return usual * 4 if SOAK else max(usual // 5, 3)

@@ -79,6 +79,7 @@ def test_halves_in_reversed_order_leave_the_rows_of_those_in_order(
     assert done.exit_code == 1, done.stderr
 
 
+@pytest.mark.soak
 def test_what_was_cut_short_is_made_good_once(
     tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
 ) -> None:
