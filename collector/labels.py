@@ -1,4 +1,4 @@
-"""Labels of nodes: type, place, capacity type and card model, by one table for every source.
+"""Labels of nodes (type, place, capacity type, card model) and annotations of pods, by one table.
 
 The keys stand here in their own spelling. kube-state-metrics writes them otherwise, so a source
 hands over *how* it spells a key (``as_is``, ``sanitised``) with its labels.
@@ -12,6 +12,22 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from collector.mig import card_name
+
+ANNOTATIONS = (
+    "experiment",
+    "owner",
+    "pipeline",
+    "model-version",
+    "model_version",
+    "project",
+    "phase",
+    "gpu-fraction",
+    "gpu-memory",
+    "gpu-fraction-num-devices",
+    "vgpu-devices-allocated",
+    "vgpu-ids-new",
+)
+"""Last parts of annotation keys of pods that are kept, whatever the prefix: identity and cards."""
 
 _TYPE = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
 _REGION = ("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region")

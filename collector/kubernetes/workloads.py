@@ -15,26 +15,10 @@ from collector.kubernetes.objects import Object, Pod
 from collector.kubernetes.owners import Ownership, role
 from collector.kubernetes.quantities import milli, whole
 from collector.kubernetes.rejects import Rejected
+from collector.labels import ANNOTATIONS
 from ledger.text import canonical_json
 from ledger.window import Window
 
-# Last parts of annotation keys that are kept whatever their prefix.
-ANNOTATIONS = frozenset(
-    {
-        "experiment",
-        "owner",
-        "pipeline",
-        "model-version",
-        "model_version",
-        "project",
-        "phase",
-        "gpu-fraction",
-        "gpu-memory",
-        "gpu-fraction-num-devices",
-        "vgpu-devices-allocated",
-        "vgpu-ids-new",
-    }
-)
 # Variables that name a run; no other variable is ever kept.
 ENVIRONMENT = frozenset(
     {

@@ -5,24 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from collector.labels import sanitised
+from collector.labels import ANNOTATIONS, sanitised
 from collector.prometheus.metric import Series, same
-
-# Read whatever their prefix: identity, and the shares of cards.
-_LAST_PARTS = (
-    "experiment",
-    "owner",
-    "pipeline",
-    "model-version",
-    "model_version",
-    "project",
-    "phase",
-    "gpu-fraction",
-    "gpu-memory",
-    "gpu-fraction-num-devices",
-    "vgpu-devices-allocated",
-    "vgpu-ids-new",
-)
 
 
 def pod_annotations(globs: Sequence[str] = ()) -> Series:
@@ -33,8 +17,8 @@ def pod_annotations(globs: Sequence[str] = ()) -> Series:
     Args:
         globs: Further keys to keep, as in the settings; one without ``*`` is a known key.
     """
-    known = [*_LAST_PARTS, *(key for key in globs if "*" not in key)]
-    last = "|".join(sorted({_plain(key) for key in _LAST_PARTS}))
+    known = [*ANNOTATIONS, *(key for key in globs if "*" not in key)]
+    last = "|".join(sorted({_plain(key) for key in ANNOTATIONS}))
     more = [
         "annotation_" + ".*".join(re.escape(_plain(part)) for part in key.split("*"))
         for key in globs
