@@ -23,7 +23,7 @@ from ledger.schema import (
     UNATTRIBUTED,
 )
 
-_SHARE = (
+_PLACE = (
     "cluster",
     "node",
     "namespace",
@@ -35,12 +35,8 @@ _SHARE = (
     "root_kind",
     "root_name",
     "annotations",
-    "target",
-    "reason",
-    *IDENTITY_KEYS,
-    "tags",
-    "confidence",
 )
+_SHARE = (*_PLACE, "target", "reason", *IDENTITY_KEYS, "tags", "confidence")
 _OF_HOUR = ("cluster", "node", "hour", "whole", "snapshot", "instance_type")
 _ROW = (
     "line",
@@ -53,22 +49,7 @@ _ROW = (
     "units_requested",
     "units_used",
 )
-NOTHING = {
-    name: pl.String()
-    for name in (
-        "cluster",
-        "node",
-        "namespace",
-        "resource",
-        "uid",
-        "pod",
-        "path",
-        "instance_type",
-        "root_kind",
-        "root_name",
-        "annotations",
-    )
-}
+NOTHING = dict.fromkeys(_PLACE, pl.String())
 """Columns of a share that a line which is not split has no value for."""
 
 
