@@ -437,10 +437,45 @@ RESOURCES = Table(
         "kind": _text("Kubernetes kind or cloud resource type", required=True),
         "namespace": _text("namespace"),
         "name": _text("name", required=True),
-        "configuration": _text("what was read of it, JSON"),
+        "uid": _text("uid, where it has one: a name can be used again"),
+        "seen_at": _time("when it was last seen so; null = not told (a dump)"),
+        "configuration": _text("what was read of it, JSON; docs/resources.md has the keys"),
     },
     partition=("day", "source"),
-    key=("cluster", "kind", "namespace", "name"),
+    key=("cluster", "kind", "namespace", "name", "uid"),
+)
+
+EVENTS = Table(
+    "events",
+    "Something that happened at a moment to a pod, node, job or run.",
+    {
+        "day": _DAY,
+        "source": _SOURCE,
+        "cluster": _text("cluster name, if it happened in one"),
+        "id": _text(
+            "what is the same in every telling of it: the uid of the API's Event, "
+            "POD_UID/CONTAINER/FINISHED of a container that ended, RUN/ATTEMPT/STEP/KIND, ...",
+            required=True,
+        ),
+        "time": _time("when it happened, the last time on this day", required=True),
+        "first_time": _time("since when it has happened; may lie before the day"),
+        "kind": _text(
+            "eviction, preemption, out_of_memory, restart, not_scheduled, node_not_ready, "
+            "scale_down, checkpoint, resume, from_scratch, hang, ...: docs/resources.md",
+            required=True,
+        ),
+        "object_kind": _text("what it happened to: Pod, Node, RayJob, run, ..."),
+        "namespace": _text("namespace"),
+        "name": _text("name"),
+        "uid": _text("uid of the object"),
+        "node": _text("node that it happened on"),
+        "reason": _text("the word of whoever tells it, e.g. OOMKilled"),
+        "message": _text("its sentence, cut short, without credentials"),
+        "count": _int("how often since first_time; null = not told"),
+        "attributes": _text("what else is known: container, exit code, step, ...; JSON"),
+    },
+    partition=("day", "source"),
+    key=("cluster", "id"),
 )
 
 _PLACE = {
@@ -662,6 +697,7 @@ TABLES: dict[str, Table] = {
         POD_SPLITS,
         USAGE,
         RESOURCES,
+        EVENTS,
         COSTS,
         COSTS_DAILY,
         RESTATEMENTS,
