@@ -14,82 +14,19 @@ from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Literal
-from zoneinfo import ZoneInfo
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
+from ledger.block import Block, Name, TimeZone
+from ledger.clusters import Cluster as Cluster
+from ledger.clusters import KubernetesSource as KubernetesSource
+from ledger.clusters import PrometheusSource as PrometheusSource
 from ledger.node_pools import NodePool as NodePool
 from ledger.node_pools import PoolMatch as PoolMatch
 from ledger.pricing import Currency
 from ledger.pricing import Prices as Prices
 from ledger.stores import Store
 from ledger.text import canonical_json, short_hash
-
-
-def _known_zone(name: str) -> str:
-    try:
-        ZoneInfo(name)
-    except (KeyError, ValueError, OSError) as error:
-        raise ValueError(f"{name!r} is not an IANA time zone, e.g. Asia/Shanghai") from error
-    return name
-
-
-TimeZone = Annotated[str, AfterValidator(_known_zone)]
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
-
-
-class Block(BaseModel):
-    """A block of the settings: frozen, and unknown keys are errors."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class KubernetesSource(Block):
-    """Where the objects of a cluster are read: exactly one of the three."""
-
-    context: str | None = Field(None, description="context of the kubeconfig")
-    kubeconfig: str | None = Field(None, description="path of the kubeconfig, default as kubectl")
-    in_cluster: bool = Field(False, description="use the pod's service account")
-    dump: str | None = Field(None, description="file or folder of `kubectl get -o json` output")
-    server: str | None = Field(None, description="URL of an API server or `kubectl proxy`")
-    annotations: tuple[str, ...] = Field((), description="annotation keys or globs to keep")
-    required: bool = True
-
-    @model_validator(mode="after")
-    def _one_way(self) -> KubernetesSource:
-        ways = [self.context or self.kubeconfig, self.in_cluster, self.dump, self.server]
-        if sum(bool(way) for way in ways) != 1:
-            raise ValueError("name exactly one of context, in_cluster, dump or server")
-        return self
-
-
-class PrometheusSource(Block):
-    """Where the series of a cluster are read: a server, or a Parquet export of its series."""
-
-    url: str | None = Field(None, description="base URL of the server")
-    export: str | None = Field(None, description="folder with a Parquet export of the series")
-    headers: dict[str, str] = Field(default_factory=dict, description="e.g. a tenant header")
-    token: str | None = Field(None, description="bearer token, usually ${NAME}")
-    username: str | None = None
-    password: str | None = None
-    ca: str | None = Field(None, description="path of a CA bundle")
-    cluster_label: str | None = Field(None, description="label that names the cluster")
-    timeout_seconds: float = Field(60, gt=0)
-    required: bool = True
-
-    @model_validator(mode="after")
-    def _one_way(self) -> PrometheusSource:
-        if bool(self.url) == bool(self.export):
-            raise ValueError("name exactly one of url or export")
-        return self
-
-
-class Cluster(Block):
-    """A cluster and where its facts come from."""
-
-    name: Name
-    kubernetes: KubernetesSource | None = None
-    prometheus: PrometheusSource | None = None
 
 
 class Bill(Block):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from threading import Event
 from typing import Any
@@ -18,9 +18,9 @@ import msgspec
 import requests
 import stamina
 from prometheus_api_client import PrometheusConnect
-from requests.auth import AuthBase, HTTPBasicAuth
 from urllib3.util import Retry
 
+from collector.prometheus.access import Access
 from collector.prometheus.source import QueryError
 from ledger.errors import AccessError, SourceError
 from ledger.text import without_credentials
@@ -76,45 +76,12 @@ class _Error(msgspec.Struct):
 
 
 @dataclass(frozen=True)
-class Access:
-    """How a server is reached.
-
-    Args:
-        url: Base URL.
-        timeout: Seconds to wait for a reply.
-        headers: Sent with every request.
-        token: Bearer token.
-        login: User name and password.
-        ca: Path of a CA bundle.
-    """
-
-    url: str = field(repr=False)  # may hold a password
-    timeout: float = 60.0
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    token: str | None = field(default=None, repr=False)
-    login: tuple[str, str] | None = field(default=None, repr=False)
-    ca: str | None = None
-
-
-@dataclass(frozen=True)
 class Answer:
     """The series of a reply, and what the server said beside them."""
 
     series: list[Matrix]
     warnings: tuple[str, ...] = ()
     infos: tuple[str, ...] = ()
-
-
-class _Bearer(AuthBase):
-    """Sets the token, or nothing; either way ``~/.netrc`` is not asked."""
-
-    def __init__(self, token: str | None) -> None:
-        self._token = token
-
-    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
-        if self._token:
-            request.headers["Authorization"] = f"Bearer {self._token}"
-        return request
 
 
 class _Reply(requests.Response):
@@ -237,11 +204,11 @@ class Link:
         self._access = access
         self._session = _Session(answered)
         self._session.verify = access.ca or True
-        auth: AuthBase = HTTPBasicAuth(*access.login) if access.login else _Bearer(access.token)
+        self._session.cert = access.certificate
         self._client = PrometheusConnect(
             access.url.rstrip("/"),
             headers=dict(access.headers),
-            auth=auth,
+            auth=access.auth,
             session=self._session,
             retry=Retry(0),
             method="POST",

@@ -21,12 +21,13 @@ from threading import Event
 import msgspec
 import polars as pl
 
-from collector.prometheus.link import Access, Answer, Link, Matrix, TooMuchError
+from collector.prometheus.access import Access, from_block
+from collector.prometheus.link import Answer, Link, Matrix, TooMuchError
 from collector.prometheus.series import NODE_INFO, Series
 from collector.prometheus.source import SAMPLES, QueryError, Reading
 from ledger.errors import AccessError
 from ledger.facts import Gap, Quarantine
-from ledger.settings import PrometheusSource, resolve_path
+from ledger.settings import PrometheusSource
 from ledger.text import canonical_json
 from ledger.window import Window
 
@@ -65,16 +66,7 @@ class Server:
     @classmethod
     def from_settings(cls, block: PrometheusSource, cluster: str, base: Path) -> Server:
         """The server of a settings block with a ``url``."""
-        login = (block.username, block.password or "") if block.username else None
-        access = Access(
-            url=block.url or "",
-            timeout=block.timeout_seconds,
-            headers=block.headers,
-            token=block.token,
-            login=login,
-            ca=resolve_path(block.ca, base) if block.ca else None,
-        )
-        return cls(access, cluster, block.cluster_label)
+        return cls(from_block(block, base), cluster, block.cluster_label)
 
     @contextmanager
     def _link(self) -> Iterator[Link]:

@@ -22,6 +22,7 @@ class Request:
     headers: dict[str, str]
     in_url: str
     form: dict[str, str] = field(default_factory=dict)
+    body: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,7 @@ def serving(answer: Callable[[Request], Reply]) -> Iterator[Stub]:
                 dict(self.headers.items()),
                 parts.query,
                 {name: values[0] for name, values in asked.items()},
+                body.encode(),
             )
             stub.requests.append(request)
             reply = answer(request)

@@ -8,9 +8,9 @@ from urllib.parse import parse_qs
 
 import pytest
 
+from collector.prometheus.access import Access
 from collector.prometheus.collect import PrometheusCollector
 from collector.prometheus.export import ParquetExport
-from collector.prometheus.link import Access
 from collector.prometheus.metric import Series
 from collector.prometheus.series import ALL
 from collector.prometheus.server import Server

@@ -15,8 +15,8 @@ import pytest
 import stamina
 
 from collector.prometheus import from_settings
+from collector.prometheus.access import Access
 from collector.prometheus.collect import PrometheusCollector
-from collector.prometheus.link import Access
 from collector.prometheus.series import NODE_INFO, POD_PHASE
 from collector.prometheus.server import Server, parse_retention
 from collector.prometheus.source import QueryError

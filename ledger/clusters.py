@@ -1,0 +1,84 @@
+"""The settings of clusters: where the facts of each come from."""
+
+from __future__ import annotations
+
+from pydantic import Field, model_validator
+
+from ledger.block import Block, Name
+
+
+class KubernetesSource(Block):
+    """Where the objects of a cluster are read: exactly one of the three."""
+
+    context: str | None = Field(None, description="context of the kubeconfig")
+    kubeconfig: str | None = Field(None, description="path of the kubeconfig, default as kubectl")
+    in_cluster: bool = Field(False, description="use the pod's service account")
+    dump: str | None = Field(None, description="file or folder of `kubectl get -o json` output")
+    server: str | None = Field(None, description="URL of an API server or `kubectl proxy`")
+    annotations: tuple[str, ...] = Field((), description="annotation keys or globs to keep")
+    required: bool = True
+
+    @model_validator(mode="after")
+    def _one_way(self) -> KubernetesSource:
+        ways = [self.context or self.kubeconfig, self.in_cluster, self.dump, self.server]
+        if sum(bool(way) for way in ways) != 1:
+            raise ValueError("name exactly one of context, in_cluster, dump or server")
+        return self
+
+
+class Signing(Block):
+    """How requests are signed for AWS (Signature Version 4), as Amazon's service asks for."""
+
+    region: str | None = Field(None, description="AWS region, default: of the environment")
+    service: str = Field("aps", description="name of the signed service")
+    profile: str | None = Field(None, description="profile of the AWS configuration")
+    role_arn: str | None = Field(None, description="role to assume first")
+
+
+class PrometheusSource(Block):
+    """Where the series of a cluster are read: a server, or a Parquet export of its series."""
+
+    url: str | None = Field(None, description="base URL of the server")
+    export: str | None = Field(None, description="folder with a Parquet export of the series")
+    headers: dict[str, str] = Field(default_factory=dict, description="e.g. a tenant header")
+    tenant: str | None = Field(None, description="tenant of Mimir, Cortex or Thanos")
+    token: str | None = Field(None, description="bearer token, usually ${NAME}")
+    token_file: str | None = Field(None, description="file with a bearer token, read each time")
+    username: str | None = None
+    password: str | None = None
+    sigv4: Signing | None = Field(None, description="sign requests for AWS; {} = by environment")
+    ca: str | None = Field(None, description="path of a CA bundle")
+    client_certificate: str | None = Field(None, description="path of a client certificate")
+    client_key: str | None = Field(None, description="path of its key")
+    cluster_label: str | None = Field(None, description="label that names the cluster")
+    timeout_seconds: float = Field(60, gt=0)
+    required: bool = True
+
+    @model_validator(mode="after")
+    def _one_way(self) -> PrometheusSource:
+        if bool(self.url) == bool(self.export):
+            raise ValueError("name exactly one of url or export")
+        return self
+
+    @model_validator(mode="after")
+    def _one_login(self) -> PrometheusSource:
+        ways = {
+            "token": self.token,
+            "token_file": self.token_file,
+            "username": self.username,
+            "sigv4": self.sigv4,
+        }
+        named = [name for name, value in ways.items() if value]
+        if len(named) > 1:
+            raise ValueError(f"name one of {' and '.join(named)}: a request is authorised once")
+        if bool(self.client_certificate) != bool(self.client_key):
+            raise ValueError("client_certificate and client_key belong together")
+        return self
+
+
+class Cluster(Block):
+    """A cluster and where its facts come from."""
+
+    name: Name
+    kubernetes: KubernetesSource | None = None
+    prometheus: PrometheusSource | None = None
