@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 STAGE = "collect"
 NO_ROWS = "0" * 32
 STANDS = "earlier_rows_stand"
-"""The gap that says that the rows of an earlier, complete reading were not replaced."""
+"""The gap that says that the rows of an earlier, better reading were not replaced."""
 
 
 @dataclass(frozen=True)
@@ -38,17 +38,24 @@ class Earlier:
         rows: Rows that were written.
         digest: Their digest.
         reasons: Why there are gaps.
+        coverage: The share of the window that was seen; None = not known.
     """
 
     status: str
     rows: int | None
     digest: str | None
     reasons: frozenset[str]
+    coverage: float | None = None
 
     @property
     def complete(self) -> bool:
         """Whether the rows of the day come from a reading that lacked nothing."""
-        return self.status == "closed" or STANDS in self.reasons
+        return self.status == "closed" or self.stands
+
+    @property
+    def stands(self) -> bool:
+        """Whether the rows of the day come from a reading before that of the close."""
+        return STANDS in self.reasons
 
 
 def days_of(outcome: Collected) -> list[date]:
@@ -61,14 +68,18 @@ def earlier(ledger: Ledger, source: str, days: Sequence[date]) -> dict[date, Ear
     rows = (
         ledger.scan(CLOSES, Window.of_days(days[0], days[-1]), source)
         .filter(pl.col("stage") == STAGE)
-        .select("day", "status", "rows", "digest", "gaps")
+        .select("day", "status", "rows", "digest", "gaps", "coverage")
         .collect()
     )
     return {
         day: Earlier(
-            status, count, digest, frozenset(gap["reason"] for gap in json.loads(gaps or "[]"))
+            status,
+            count,
+            digest,
+            frozenset(gap["reason"] for gap in json.loads(gaps or "[]")),
+            coverage,
         )
-        for day, status, count, digest, gaps in rows.iter_rows()
+        for day, status, count, digest, gaps, coverage in rows.iter_rows()
     }
 
 
@@ -103,13 +114,13 @@ def write(context: Context, outcome: Collected, before: Mapping[date, Earlier]) 
             "day": day,
             **_gaps(outcome, day),
             **_once(outcome.facts, first=day == days[0], start=days[0]),
+            "coverage": _coverage(outcome, before, day),
             **(figures[day] if day in figures and day not in outcome.kept else _stood(before, day)),
         }
         for day in days
     ]
     same = {
         "required": outcome.required,
-        "coverage": outcome.facts.coverage if outcome.facts else 0.0,
         "data_through": outcome.facts.data_through if outcome.facts else None,
         "settings_hash": context.loaded.settings.digest(),
         "version": context.version,
@@ -123,6 +134,13 @@ def write(context: Context, outcome: Collected, before: Mapping[date, Earlier]) 
         source=outcome.source,
         stage=STAGE,
     )
+
+
+def _coverage(outcome: Collected, before: Mapping[date, Earlier], day: date) -> float | None:
+    """What share was seen of the rows that the day has now: series that stand keep theirs."""
+    if outcome.kind == "prometheus" and day in outcome.kept:
+        return before[day].coverage
+    return outcome.facts.coverage if outcome.facts else 0.0
 
 
 def _gaps(outcome: Collected, day: date) -> dict[str, object]:

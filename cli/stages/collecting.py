@@ -39,6 +39,8 @@ _REFUSED = frozenset(
     }
 )
 """Gaps of a bill that mean that lines of it are missing."""
+_BROKEN = frozenset({"query_failed", "partial_response", "source_lost"})
+"""Gaps of a store of series that mean that it holds more than it told."""
 
 
 @dataclass(frozen=True)
@@ -88,9 +90,10 @@ class Collected:
         if not self.kept:
             return None
         lacks = "could not be read" if self.facts is None else "was read in part"
+        whose = "complete" if self.kind == "billing" else "fuller"
         return Gap(
             closes.STANDS,
-            f"{self.source} {lacks}: on {len(self.kept)} days the rows of the earlier, complete "
+            f"{self.source} {lacks}: on {len(self.kept)} days the rows of the earlier, {whose} "
             "reading stand",
         )
 
@@ -151,10 +154,28 @@ def _read(task: Task) -> tuple[Collected, Collector | None]:
 def _kept(
     outcome: Collected, days: Sequence[date], before: Mapping[date, Earlier]
 ) -> frozenset[date]:
-    """The days of a bill that must not be replaced by less than what was read of them before."""
-    if outcome.kind != "billing" or not (outcome.facts is None or _cut(outcome.facts)):
-        return frozenset()
-    return frozenset(day for day in days if day in before and before[day].complete)
+    """The days that must not be replaced by less than what was read of them before."""
+    known = {day: before[day] for day in days if day in before}
+    if outcome.kind == "billing" and (outcome.facts is None or _cut(outcome.facts)):
+        return frozenset(day for day, earlier in known.items() if earlier.complete)
+    if outcome.kind == "prometheus":
+        return frozenset(day for day, earlier in known.items() if _poorer(outcome, earlier))
+    return frozenset()
+
+
+def _poorer(outcome: Collected, earlier: Earlier) -> bool:
+    """Whether series told less than before: the store broke off, or has forgotten part of the day.
+
+    A day that its close calls failed has no rows to keep.
+    """
+    if earlier.rows is None:
+        return False
+    if outcome.facts is None:
+        return True
+    reasons = {gap.reason for gap in outcome.facts.gaps}
+    broken = bool(reasons & _BROKEN) and (earlier.stands or not earlier.reasons & _BROKEN)
+    now, then = outcome.facts.coverage, earlier.coverage
+    return broken or (now is not None and then is not None and now < then)
 
 
 def _cut(facts: Facts) -> bool:

@@ -215,6 +215,68 @@ def test_a_bill_that_never_was_whole_is_replaced(context: Context) -> None:
     assert set(costs(context).values()) == {2}
 
 
+SHORT = Gap("retention", "no samples of any node before noon")
+BROKEN = Gap("query_failed", "kube_pod_labels: 500")
+FOREVER = Gap("no_series", "DCGM_FI_PROF_GR_ENGINE_ACTIVE has no samples")
+
+
+@pytest.mark.parametrize("between", [False, True])
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        pytest.param(((), 1.0), ((SHORT,), 0.5), id="forgotten"),
+        pytest.param(((), 1.0), ((BROKEN,), 1.0), id="broken"),
+        pytest.param(((FOREVER,), 0.9), ((FOREVER, BROKEN), 0.9), id="broken besides"),
+        pytest.param(((BROKEN,), 0.9), ((BROKEN,), 0.4), id="forgotten besides"),
+        pytest.param(((), 1.0), None, id="unreachable"),
+    ],
+)
+def test_series_that_tell_less_than_before_erase_nothing(
+    context: Context,
+    before: tuple[tuple[Gap, ...], float],
+    now: tuple[tuple[Gap, ...], float] | None,
+    between: bool,
+) -> None:
+    def told(name: str, answer: tuple[tuple[Gap, ...], float] | None) -> Facts | Exception:
+        if answer is None:
+            return SourceError("gone", "come back")
+        return replace(facts(name), gaps=answer[0], coverage=answer[1])
+
+    answers = [told("good", before), told("poor", now), *([told("poor", now)] * between)]
+    stub = Stub([*answers, told("better", ((), 1.0))], name="prometheus/a")
+    for _ in answers:
+        outcome = read(context, stub, "prometheus")
+    assert uids(context) == ["good"]
+    close = closing(context)
+    assert reasons(close)[-1] == "earlier_rows_stand"
+    assert close["coverage"] == before[1]
+    assert exit_code([outcome], 1) == (exits.GAPS if now else exits.UNREACHABLE)
+    read(context, stub, "prometheus")
+    assert uids(context) == ["better"]
+    assert closing(context)["status"] == "closed"
+
+
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        pytest.param(((SHORT,), 0.5), ((SHORT,), 0.5), id="as before"),
+        pytest.param(((BROKEN,), 1.0), ((BROKEN,), 1.0), id="both broken"),
+        pytest.param(((), 1.0), ((FOREVER,), 1.0), id="less is there"),
+    ],
+)
+def test_series_that_tell_as_much_replace_the_day(
+    context: Context, before: tuple[tuple[Gap, ...], float], now: tuple[tuple[Gap, ...], float]
+) -> None:
+    answers = [
+        replace(facts(name), gaps=gaps, coverage=coverage)
+        for name, (gaps, coverage) in (("a", before), ("b", now))
+    ]
+    stub = Stub([*answers], name="prometheus/a")
+    for _ in answers:
+        read(context, stub, "prometheus")
+    assert uids(context) == ["b"]
+
+
 def test_what_is_known_of_a_whole_reading_adds_up_once(context: Context) -> None:
     facts = replace(
         bill("1", TWO),
