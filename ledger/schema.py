@@ -427,6 +427,25 @@ USAGE = Table(
     key=("cluster", "node", "device", "uid", "meter", "slot"),
 )
 
+COVERAGE = Table(
+    "coverage",
+    "How many samples of a meter were seen on a node in a day, of how many that could be expected.",
+    {
+        "day": _DAY,
+        "source": _SOURCE,
+        "cluster": _CLUSTER,
+        "node": _text("node name; null = of what is on no known node"),
+        "meter": _text("a meter of usage", required=True),
+        "seen": _int("samples seen"),
+        "expected": _int("samples expected: of all that ran on it, at the usual distance"),
+        "things": _int("cards, pods or nodes that samples were expected of"),
+        "silent": _int("those of them that no sample was seen of; null = not told"),
+        "interval_seconds": _float("usual distance of the samples"),
+    },
+    partition=("day", "source"),
+    key=("cluster", "node", "meter"),
+)
+
 RESOURCES = Table(
     "resources",
     "The configuration of a resource on a day: an autoscaler, a RayJob's status, a bucket rule.",
@@ -696,6 +715,7 @@ TABLES: dict[str, Table] = {
         LOG_VOLUME,
         POD_SPLITS,
         USAGE,
+        COVERAGE,
         RESOURCES,
         EVENTS,
         COSTS,

@@ -34,3 +34,17 @@ def history(options: Globals, window: str | None) -> None:
     from cli.wiring import open_context
 
     emit(options, [history_document(open_context(options).ledger, asked_window(None, window))])
+
+
+@command.command()
+@window_option("yesterday", "Of these days")
+@click.option("--nodes", is_flag=True, help="One row per node and meter.")
+@global_command
+def coverage(options: Globals, window: str, nodes: bool) -> None:
+    """Show which share of the expected samples was seen, per meter or per node."""
+    from cli.documents.ledger_view import coverage_document
+    from cli.options import asked_window
+    from cli.wiring import open_context
+
+    asked = asked_window(None, window)
+    emit(options, [coverage_document(open_context(options).ledger, asked, by_node=nodes)])

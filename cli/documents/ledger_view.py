@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 from cli.document import Column, Document, Section, Tile, envelope, plain
 from ledger.errors import UsageError
-from ledger.schema import CLOSES, TABLES
+from ledger.schema import CLOSES, COVERAGE, TABLES
 from ledger.store import Ledger
 from ledger.window import Window
 
@@ -21,6 +21,17 @@ _CLOSE_COLUMNS = (
     Column("quarantined", "Put aside", "number"),
     Column("gaps", "Gaps"),
     Column("version", "Version"),
+)
+
+_COVERAGE_COLUMNS = (
+    Column("source", "Source"),
+    Column("node", "Node"),
+    Column("meter", "Meter"),
+    Column("seen", "Samples seen", "number"),
+    Column("expected", "Expected", "number"),
+    Column("ratio", "Coverage", "ratio"),
+    Column("silent", "Silent", "number"),
+    Column("things", "Of", "number"),
 )
 
 
@@ -116,5 +127,44 @@ def history_document(ledger: Ledger, window: Window | None) -> Document:
         "History of the ledger",
         envelope("ledger-history", window=shown, closes=plain(rows)),
         tiles,
+        (section,),
+    )
+
+
+def coverage_document(ledger: Ledger, window: Window | None, *, by_node: bool) -> Document:
+    """Samples seen over samples expected, per source and meter, or per node as well.
+
+    ``silent`` and ``things`` count a card, pod or node once on each day.
+    """
+    import polars as pl
+
+    keys = ["source", "node", "meter"] if by_node else ["source", "meter"]
+    counts = ("seen", "expected", "silent", "things")
+    found = (
+        ledger.scan(COVERAGE, window)
+        .group_by(keys)
+        .agg(pl.col(*counts).sum())
+        .with_columns(
+            ratio=pl.when(pl.col("expected") > 0).then(pl.col("seen") / pl.col("expected"))
+        )
+        .sort("ratio", *keys, nulls_last=True)
+        .collect()
+    )
+    rows = tuple(found.iter_rows(named=True))
+    shown = window.as_dict() if window else None
+    columns = tuple(column for column in _COVERAGE_COLUMNS if by_node or column.key != "node")
+    section = Section(
+        "coverage",
+        "Samples seen over samples expected, the least first",
+        columns,
+        rows,
+        empty="no series were collected in this window",
+        note="A silent card, pod or node is one that no sample was seen of; per day.",
+    )
+    return Document(
+        "ledger-coverage",
+        "What was seen",
+        envelope("ledger-coverage", window=shown, coverage=plain(rows)),
+        (Tile("Window", str(window) if window else "all days"),),
         (section,),
     )

@@ -8,7 +8,7 @@ from datetime import date, datetime
 
 import polars as pl
 
-from collector.prometheus import coverage
+from collector.prometheus import coverage, sight
 from collector.prometheus.annotation_series import pod_annotations
 from collector.prometheus.claims import unread_claims
 from collector.prometheus.clean import Identity
@@ -22,7 +22,7 @@ from collector.prometheus.volumes import Volumes, read_volumes
 from collector.source import Permissions, Probe
 from ledger.errors import SourceError
 from ledger.facts import Facts, Quarantine
-from ledger.schema import MOUNTS, NODES, USAGE, VOLUMES, WORKLOADS, Table
+from ledger.schema import COVERAGE, MOUNTS, NODES, USAGE, VOLUMES, WORKLOADS, Table
 from ledger.window import Window
 
 
@@ -101,12 +101,14 @@ class PrometheusCollector:
         missing = _holes(nodes, window)
         reach = self._reach(reader) if missing else None
         newest = min(reader.newest, window.end) if reader.newest else None
+        sights = _sights(usage, nodes, asked, shared)
+        reader.notes.extend(sight.notes(sights))
         volumes = read_volumes(reader, lives.select("uid", "namespace", "pod").unique())
         if pods is not None and not self.api:
             reader.gaps.extend(unread_claims(reader, lives))
         return Facts(
             window=window,
-            tables=self._tables(day, nodes, pods, usage, volumes),
+            tables=self._tables(day, nodes, pods, usage, volumes, sights),
             coverage=coverage.ratio(missing, window),
             gaps=(*reader.gaps, *coverage.gaps(missing, reach)),
             quarantine=_add_up(reader.quarantine),
@@ -122,6 +124,7 @@ class PrometheusCollector:
         pods: Pods | None,
         usage: Usage | None,
         volumes: Volumes | None,
+        sights: pl.DataFrame,
     ) -> dict[str, pl.DataFrame]:
         found: dict[str, pl.DataFrame] = {}
         if nodes is not None:
@@ -132,6 +135,7 @@ class PrometheusCollector:
             found[WORKLOADS.name] = self._fit(pods.workloads, WORKLOADS, day)
         if usage is not None:
             found[USAGE.name] = self._fit(usage.rows, USAGE, day)
+            found[COVERAGE.name] = self._fit(sights, COVERAGE, day)
         if volumes is not None:
             found[VOLUMES.name] = self._fit(volumes.rows, VOLUMES, day)
             if volumes.mounts is not None:
@@ -206,6 +210,15 @@ def _no_lives() -> pl.DataFrame:
             "end": time,
         }
     )
+
+
+def _sights(
+    usage: Usage | None, nodes: Nodes | None, pods: pl.DataFrame, host_network: pl.DataFrame
+) -> pl.DataFrame:
+    """Coverage per node and meter."""
+    rows = USAGE.empty() if usage is None else usage.rows
+    known = NODES.empty() if nodes is None else nodes.rows
+    return sight.coverage(rows, sight.Present(known, pods, host_network))
 
 
 def _holes(nodes: Nodes | None, window: Window) -> list[Window]:

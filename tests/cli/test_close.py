@@ -159,6 +159,8 @@ def test_query_by_experiment_equals_truth_json(world: Path, invoke: Invoke) -> N
         (["checklist", "-v"], "checklist"),
         (["attribute", "--day", "2026-11-30"], "attribute"),
         (["ledger", "history"], "ledger-history"),
+        (["ledger", "coverage", "--window", "2026-11-30"], "ledger-coverage"),
+        (["ledger", "coverage", "--nodes", "--window", "2026-11-30"], "ledger-coverage"),
         (["collect", "--day", "2026-11-30"], "collect"),
         (["doctor"], "doctor"),
         (["doctor", "--identity", "--window", "2026-11-29..2026-12-01"], "identity"),
