@@ -111,6 +111,8 @@ class ParquetExport:
         folder: The folder, or one file.
     """
 
+    push_down = None
+
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 

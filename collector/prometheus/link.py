@@ -1,17 +1,18 @@
 """One connection to a Prometheus-compatible server, through prometheus-api-client.
 
 The client gives no default time-out, drops warnings and partial-response flags, sends the query
-of a POST in the URL, and retries on its own. The session under it puts this right: every reply is
-decoded once, typed, and an error becomes one of ours.
+of a POST in the URL, and retries on its own. The session under it puts this right: a reply is read
+no further than ``LARGEST``, decoded once (``decode``), and an error becomes one of ours.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
-from threading import Event
+from threading import Event, Lock
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -21,12 +22,15 @@ from prometheus_api_client import PrometheusConnect
 from urllib3.util import Retry
 
 from collector.prometheus.access import Access
-from collector.prometheus.source import QueryError
+from collector.prometheus.decode import Answer, Decoder
+from collector.prometheus.source import QueryError, TooMuchError
 from ledger.errors import AccessError, SourceError
 from ledger.text import without_credentials
 
 ATTEMPTS = 4
 CONNECT_SECONDS = 10.0
+LARGEST = 50_000_000  # bytes of an answer, unpacked; more is asked for in parts
+_NO_MORE: Mapping[str, str] = MappingProxyType({})
 _TRANSIENT = frozenset({408, 429, 500, 502, 503, 504})
 
 
@@ -47,82 +51,73 @@ class TransientError(QueryError):
         self.unreachable = unreachable
 
 
-class TooMuchError(QueryError):
-    """The amount of samples or the time was too much; a shorter range may do."""
-
-
-class Matrix(msgspec.Struct):
-    """A series of a reply: labels, and pairs of Unix seconds and text."""
-
-    metric: dict[str, str]
-    values: list[tuple[float, str]] = msgspec.field(default_factory=list)
-
-
-class _Data(msgspec.Struct):
-    result: list[Matrix] = msgspec.field(default_factory=list)
-
-
-class _Envelope(msgspec.Struct):
-    """The API's envelope: https://prometheus.io/docs/prometheus/latest/querying/api/."""
-
-    data: _Data = msgspec.field(default_factory=_Data)
-    warnings: list[str] | None = None
-    infos: list[str] | None = None
-    isPartial: bool | None = None  # VictoriaMetrics
-
-
 class _Error(msgspec.Struct):
     error: str = ""
 
 
-@dataclass(frozen=True)
-class Answer:
-    """The series of a reply, and what the server said beside them."""
+@dataclass
+class Tally:
+    """What all connections to one server have in common.
 
-    series: list[Matrix]
-    warnings: tuple[str, ...] = ()
-    infos: tuple[str, ...] = ()
+    Args:
+        answered: Set once the server has answered anything. A time-out before that is an
+            unreachable server, one after it a query that is too much.
+        asked: Number of requests so far, repeated ones included.
+        largest: Bytes of the largest answer so far, unpacked.
+    """
+
+    answered: Event = field(default_factory=Event)
+    asked: int = 0
+    largest: int = 0
+    _lock: Lock = field(default_factory=Lock, repr=False)
+
+    def ask(self) -> None:
+        """Count a request."""
+        with self._lock:
+            self.asked += 1
+
+    def take(self, size: int) -> None:
+        """Count an answer."""
+        with self._lock:
+            self.largest = max(self.largest, size)
 
 
 class _Reply(requests.Response):
-    """A response whose JSON is decoded into typed series, keeping what the client would drop."""
+    """A response whose JSON is decoded into a table, keeping what the client would drop."""
 
-    def __init__(self, response: requests.Response) -> None:
+    def __init__(self, response: requests.Response, content: bytes, decoder: Decoder) -> None:
         super().__init__()
         self.__dict__.update(response.__dict__)
-        self.answer = Answer([])
+        self._content = content
+        self.answer = Answer()
+        self._decoder = decoder
 
-    def json(self, **_: object) -> dict[str, dict[str, list[Matrix]]]:
-        """The part that the client reads."""
+    def json(self, **_: object) -> dict[str, dict[str, list[object]]]:
+        """The part that the client reads; the points are in ``answer``."""
         try:
-            envelope = msgspec.json.decode(self.content, type=_Envelope)
+            self.answer = self._decoder.decode(self.content)
         except (msgspec.DecodeError, UnicodeError) as error:
             raise QueryError(
                 f"the reply of {_place(self.url)} is not Prometheus' JSON: {error}",
                 "does the URL name the API of a Prometheus server?",
             ) from None
-        partial = ("the reply is partial",) if envelope.isPartial else ()
-        self.answer = Answer(
-            envelope.data.result,
-            (*(envelope.warnings or ()), *partial),
-            tuple(envelope.infos or ()),
-        )
-        return {"data": {"result": envelope.data.result}}
+        self._content = b""  # tens of megabytes that nobody reads again
+        return {"data": {"result": []}}
 
 
 class _Session(requests.Session):
     """Sends POST parameters in the body, and turns errors into ours.
 
     Args:
-        answered: Set once the server has answered anything. A time-out before that is an
-            unreachable server, one after it a query that is too much.
+        tally: Of the server.
     """
 
     last: _Reply
 
-    def __init__(self, answered: Event) -> None:
+    def __init__(self, tally: Tally) -> None:
         super().__init__()
-        self._answered = answered
+        self._tally = tally
+        self._decoder = Decoder()
 
     def request(  # the parent's twenty keywords go through unseen
         self,
@@ -135,14 +130,16 @@ class _Session(requests.Session):
         if method == "POST":
             kwargs["data"] = kwargs.pop("params", None)
         place = _place(str(url))
+        self._tally.ask()
         try:
-            response = super().request(method, url, *args, **kwargs)
+            response = super().request(method, url, *args, **{**kwargs, "stream": True})
+            content = _content(response)
         except requests.exceptions.SSLError as error:
             raise SourceError(
                 f"{place}: {_short(error)}", "prometheus.ca names a CA bundle"
             ) from error
         except requests.exceptions.ReadTimeout as error:
-            if self._answered.is_set():
+            if self._tally.answered.is_set():
                 raise TooMuchError(f"{place} gave no reply in time") from error
             raise TransientError(f"{place} gave no reply in time", unreachable=True) from error
         except (requests.ConnectionError, requests.Timeout) as error:
@@ -153,10 +150,23 @@ class _Session(requests.Session):
             raise TransientError(f"{place} broke off its reply") from error
         except (OSError, ValueError) as error:  # RequestException is an OSError; so is a missing CA
             raise SourceError(f"{place}: {_short(error)}") from error
-        self._answered.set()
-        self.last = _Reply(response)
+        self._tally.answered.set()
+        self._tally.take(len(content))
+        self.last = _Reply(response, content, self._decoder)
         _refuse(self.last, place)
         return self.last
+
+
+def _content(response: requests.Response) -> bytes:
+    """The body of a response, unpacked; one that is too large is not read to its end."""
+    parts, size = [], 0
+    with response:
+        for part in response.iter_content(2**20):
+            size += len(part)
+            if size > LARGEST:
+                raise TooMuchError(f"{_place(response.url)} answers more than {LARGEST:,} bytes")
+            parts.append(part)
+    return b"".join(parts)
 
 
 def _place(url: str | None) -> str:
@@ -197,12 +207,12 @@ class Link:
 
     Args:
         access: How the server is reached.
-        answered: Shared by all connections to one server; set once it has answered anything.
+        tally: Shared by all connections to one server.
     """
 
-    def __init__(self, access: Access, answered: Event) -> None:
+    def __init__(self, access: Access, tally: Tally) -> None:
         self._access = access
-        self._session = _Session(answered)
+        self._session = _Session(tally)
         self._session.verify = access.ca or True
         self._session.cert = access.certificate
         self._client = PrometheusConnect(
@@ -215,8 +225,8 @@ class Link:
             timeout=(min(CONNECT_SECONDS, access.timeout), access.timeout),
         )
 
-    def query(self, promql: str, at: datetime) -> Answer:
-        """An instant query.
+    def query(self, promql: str, at: datetime, more: Mapping[str, str] = _NO_MORE) -> Answer:
+        """An instant query, with more parameters if the server knows any.
 
         Raises:
             AccessError: The server refuses us.
@@ -224,21 +234,34 @@ class Link:
             TooMuchError: It would have to read more than it allows.
             QueryError: It cannot answer this query.
         """
-        params = {"time": f"{at.timestamp():.3f}", "timeout": f"{self._access.timeout:g}s"}
+        params = {"time": f"{at.timestamp():.3f}", **self._timeout, **more}
         for attempt in _attempts():
             with attempt, _final(last=attempt.num == ATTEMPTS):
                 self._client.custom_query(promql, params=dict(params))
         return self._session.last.answer
 
-    def query_range(self, promql: str, start: datetime, end: datetime, step: float) -> Answer:
-        """A range query; only for overviews, as it looks back from every step.
+    @property
+    def _timeout(self) -> dict[str, str]:
+        return {"timeout": f"{self._access.timeout:g}s"}
+
+    def query_range(
+        self,
+        promql: str,
+        start: datetime,
+        end: datetime,
+        step: float,
+        more: Mapping[str, str] = _NO_MORE,
+    ) -> Answer:
+        """A range query, from and to whole seconds.
 
         Raises:
             AccessError, SourceError, QueryError: As ``query``.
         """
         for attempt in _attempts():
             with attempt, _final(last=attempt.num == ATTEMPTS):
-                self._client.custom_query_range(promql, start, end, f"{step:g}")
+                self._client.custom_query_range(
+                    promql, start, end, f"{step:g}", params={**self._timeout, **more}
+                )
         return self._session.last.answer
 
     def get(self, path: str, params: Mapping[str, str] | None = None) -> bytes:

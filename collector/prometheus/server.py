@@ -9,26 +9,25 @@ by their own time stamps.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from itertools import chain
+from functools import cached_property
 from pathlib import Path
-from queue import Empty, LifoQueue
-from threading import Event
 
 import msgspec
 import polars as pl
 
 from collector.prometheus.access import Access, from_block
-from collector.prometheus.link import Answer, Link, Matrix, TooMuchError
+from collector.prometheus.decode import Answer
+from collector.prometheus.push import ServerPush, push_down, reading
 from collector.prometheus.series import NODE_INFO, Series
-from collector.prometheus.source import SAMPLES, QueryError, Reading
+from collector.prometheus.source import QueryError, Reading, TooMuchError
+from collector.prometheus.wire import Wire
 from ledger.errors import AccessError
-from ledger.facts import Gap, Quarantine
+from ledger.facts import Quarantine
 from ledger.settings import PrometheusSource
-from ledger.text import canonical_json
 from ledger.window import Window
 
 FIRST_CHUNK = timedelta(hours=1)
@@ -52,37 +51,32 @@ class Server:
     def __init__(
         self, access: Access, cluster: str | None = None, cluster_label: str | None = None
     ) -> None:
-        self._access = access
-        # Series without the label are asked for as well: they are to be counted, not overlooked.
-        self._matcher = (
-            ""
-            if not (cluster and cluster_label)
-            else (f'{{{cluster_label}=~"|{_literal(cluster)}"}}')
-        )
-        self._and_ours = f",{self._matcher[1:-1]}" if self._matcher else ""
-        self._answered = Event()
-        self._links: LifoQueue[Link] = LifoQueue()
+        self._wire = Wire(access, cluster, cluster_label)
+
+    @property
+    def asked(self) -> int:
+        """Number of requests so far, repeated ones included."""
+        return self._wire.tally.asked
+
+    @property
+    def largest(self) -> int:
+        """Bytes of the largest answer so far, unpacked."""
+        return self._wire.tally.largest
+
+    @cached_property
+    def push_down(self) -> ServerPush | None:
+        """What the server works out itself; None if it does not answer as one that can.
+
+        Raises:
+            AccessError: The server refuses us.
+            SourceError: The server cannot be reached.
+        """
+        return push_down(self._wire, self._samples)
 
     @classmethod
     def from_settings(cls, block: PrometheusSource, cluster: str, base: Path) -> Server:
         """The server of a settings block with a ``url``."""
         return cls(from_block(block, base), cluster, block.cluster_label)
-
-    @contextmanager
-    def _link(self) -> Iterator[Link]:
-        """A connection that nobody else uses meanwhile; kept for the next."""
-        try:
-            link = self._links.get_nowait()
-        except Empty:
-            link = Link(self._access, self._answered)
-        try:
-            yield link
-        finally:
-            self._links.put(link)
-
-    def _query(self, promql: str, at: datetime) -> Answer:
-        with self._link() as link:
-            return link.query(promql, at)
 
     def samples(self, series: Series, window: Window) -> Reading:
         """Raw samples in (start, end].
@@ -94,43 +88,35 @@ class Server:
             AccessError: The server refuses us.
             SourceError: The server cannot be reached.
         """
-        first = Window(window.start, min(window.start + FIRST_CHUNK, window.end))
-        parts = [self._chunk(series, first)]
-        rest = _chunks(first.end, window.end, _length(parts[0][0].height))
-        with ThreadPoolExecutor(THREADS) as pool:
-            parts.extend(pool.map(lambda chunk: self._chunk(series, chunk), rest))
-        warnings = dict.fromkeys(text for part in parts for text in part[1].warnings)
-        infos = dict.fromkeys(text for part in parts for text in part[1].infos)
-        return Reading(
-            pl.concat([part[0] for part in parts]).lazy(),
-            gaps=tuple(Gap("partial_response", f"{series.metric}: {text}") for text in warnings),
-            notes=tuple(f"{series.metric}: {text}" for text in infos),
-        )
+        return self._samples(series, window, "")
 
-    def _chunk(self, series: Series, chunk: Window) -> tuple[pl.DataFrame, Answer]:
+    def _samples(self, series: Series, window: Window, only: str) -> Reading:
+        first = Window(window.start, min(window.start + FIRST_CHUNK, window.end))
+        selector = series.metric + self._wire.matcher(only)
+        parts = self._chunk(selector, series, first)
+        rest = _chunks(first.end, window.end, _length(sum(part.frame.height for part in parts)))
+        with ThreadPoolExecutor(THREADS) as pool:
+            for more in pool.map(lambda chunk: self._chunk(selector, series, chunk), rest):
+                parts.extend(more)
+        return reading(series.metric, parts)
+
+    def _chunk(self, selector: str, series: Series, chunk: Window) -> list[Answer]:
         """The samples of a chunk; halved where that is too much for the server."""
         seconds = -(-(chunk.end - chunk.start) // timedelta(seconds=1))
         try:
-            answer = self._query(f"{series.metric}{self._matcher}[{seconds}s]", chunk.end)
+            answer = self._wire.query(f"{selector}[{seconds}s]", chunk.end)
         except TooMuchError:
             middle = chunk.start + (chunk.end - chunk.start) / 2
             if middle - chunk.start < SHORTEST_CHUNK:
                 raise
-            halves = [
-                self._chunk(series, half)
-                for half in (Window(chunk.start, middle), Window(middle, chunk.end))
-            ]
-            return pl.concat([half[0] for half in halves]), Answer(
-                [],
-                (*halves[0][1].warnings, *halves[1][1].warnings),
-                (*halves[0][1].infos, *halves[1][1].infos),
-            )
-        frame = to_frame(answer.series).filter(
+            halves = (Window(chunk.start, middle), Window(middle, chunk.end))
+            return [part for half in halves for part in self._chunk(selector, series, half)]
+        frame = answer.frame.filter(
             pl.col("timestamp") > chunk.start, pl.col("timestamp") <= chunk.end
         )
         if series.nonzero:
             frame = frame.filter(pl.col("value") != 0)
-        return frame, Answer([], answer.warnings, answer.infos)
+        return [replace(answer, frame=frame)]
 
     def held(self, metrics: Sequence[str], window: Window) -> frozenset[str]:
         """The metrics that the server's index has around the window; all where it has none.
@@ -138,11 +124,10 @@ class Server:
         Raises:
             SourceError: The server cannot be reached.
         """
-        selector = f'{{__name__=~"{"|".join(metrics)}"{self._and_ours}}}'
+        selector = self._wire.matcher(f'__name__=~"{"|".join(metrics)}"')
         span = {"start": f"{window.start.timestamp():.3f}", "end": f"{window.end.timestamp():.3f}"}
         try:
-            with self._link() as link:
-                body = link.get("label/__name__/values", {"match[]": selector, **span})
+            body = self._wire.get("label/__name__/values", {"match[]": selector, **span})
             return frozenset(msgspec.json.decode(body, type=_Names).data) & frozenset(metrics)
         except (AccessError, QueryError, msgspec.DecodeError, UnicodeError):
             return frozenset(metrics)
@@ -156,8 +141,8 @@ class Server:
         )
 
     def _any(self, metric: str, span: str, at: datetime) -> bool:
-        query = f"group(last_over_time({metric}{self._matcher}[{span}]))"
-        return bool(self._query(query, at).series)
+        query = f"group(last_over_time({metric}{self._wire.matcher()}[{span}]))"
+        return not self._wire.query(query, at).frame.is_empty()
 
     def refused(self) -> tuple[Quarantine, ...]:
         """None: a server has no files."""
@@ -188,11 +173,9 @@ class Server:
         return Window(low.start.astimezone(UTC), high.end.astimezone(UTC))
 
     def _marks(self, start: datetime, end: datetime, span: str) -> list[datetime]:
-        probe = f"group(last_over_time({NODE_INFO.metric}{self._matcher}[{span}]))"
-        with self._link() as link:
-            answer = link.query_range(probe, start, end, _MARK.total_seconds())
-        times = sorted(time for series in answer.series for time, _ in series.values)
-        return [datetime.fromtimestamp(time, UTC) for time in times]
+        probe = f"group(last_over_time({NODE_INFO.metric}{self._wire.matcher()}[{span}]))"
+        found = self._wire.query_range(probe, start, end, _MARK).frame
+        return [time.astimezone(UTC) for time in found["timestamp"].sort()]
 
     def _ends(self, span: Window) -> Window | None:
         times = (
@@ -208,8 +191,7 @@ class Server:
     def _retention(self) -> timedelta:
         """How long the server keeps samples by its own word; stores without one: 5 years."""
         try:
-            with self._link() as link:
-                body = link.get("status/runtimeinfo")
+            body = self._wire.get("status/runtimeinfo")
             told = msgspec.json.decode(body, type=_Runtime).data.storageRetention
         except AccessError:
             raise
@@ -245,11 +227,6 @@ def parse_retention(text: str) -> timedelta | None:
     return None
 
 
-def _literal(text: str) -> str:
-    """A text inside a regular expression inside a PromQL string."""
-    return re.escape(text).replace("\\", "\\\\").replace('"', '\\"')
-
-
 def _length(rows: int) -> timedelta:
     """Chunk length that gives about ``CHUNK_ROWS`` if an hour gives ``rows``."""
     if not rows:
@@ -264,37 +241,3 @@ def _chunks(start: datetime, end: datetime, length: timedelta) -> list[Window]:
         Window(start + length * number, min(start + length * (number + 1), end))
         for number in range(count)
     ]
-
-
-def to_frame(series: Sequence[Matrix]) -> pl.DataFrame:
-    """The samples of a reply, as ``SAMPLES``; time stamps to the millisecond."""
-    pairs = list(chain.from_iterable(one.values for one in series))
-    if not pairs:
-        return pl.DataFrame(schema=SAMPLES)
-    seconds, values = zip(*pairs, strict=True)
-    labels = pl.DataFrame(
-        {
-            "labels": [
-                canonical_json(
-                    {key: value for key, value in one.metric.items() if key != "__name__"}
-                )
-                for one in series
-            ],
-            "count": [len(one.values) for one in series],
-        }
-    )
-    repeated = labels.select(pl.col("labels").repeat_by("count").explode())["labels"].drop_nulls()
-    return pl.DataFrame(
-        {
-            "labels": repeated,
-            "timestamp": pl.Series(seconds, dtype=pl.Float64),
-            "value": pl.Series(values, dtype=pl.String).cast(pl.Float64, strict=False),
-        }
-    ).with_columns(
-        timestamp=(pl.col("timestamp") * 1000)
-        .round()
-        .cast(pl.Int64)
-        .cast(pl.Datetime("ms"))
-        .dt.replace_time_zone("UTC")
-        .cast(SAMPLES["timestamp"])
-    )

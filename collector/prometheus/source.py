@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Protocol
 
 import polars as pl
@@ -23,6 +24,10 @@ SAMPLES: dict[str, pl.DataType] = {"labels": pl.String(), "timestamp": TIME, "va
 
 class QueryError(SourceError):
     """The source answers, but not about this one series."""
+
+
+class TooMuchError(QueryError):
+    """The amount of samples or the time was too much; a shorter range may do."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +50,69 @@ class Reading:
     notes: tuple[str, ...] = ()
 
 
+class PushDown(Protocol):
+    """What a server can work out itself, so that samples need not travel.
+
+    A summary is only worth what proves it: where the proof fails, the raw samples are read.
+    """
+
+    @property
+    def metricsql(self) -> bool:
+        """Whether it knows the functions of VictoriaMetrics (``aggr_over_time``, ...)."""
+        ...
+
+    def span(self, length: timedelta) -> str:
+        """A range selector that holds exactly the samples in (t - length, t]: ``[900s]``."""
+        ...
+
+    def matcher(self, extra: str = "") -> str:
+        """``{…}``: the cluster's series, series without its label included, and what is asked.
+
+        Args:
+            extra: Further matchers, as in ``phase="Running",uid=~"a|b"``.
+        """
+        ...
+
+    def at(self, promql: str, time: datetime) -> Reading:
+        """An instant query; the frame has a row per series, time stamps are ``time``.
+
+        Raises:
+            TooMuchError: The answer is too large, or the server would have to read too much.
+            QueryError: It cannot answer this query.
+            AccessError: The source refuses us.
+            SourceError: The source cannot be reached.
+        """
+        ...
+
+    def grid(self, promql: str, window: Window, step: timedelta) -> Reading:
+        """A range query at start + step, start + 2 step, … up to end, in as few parts as fit.
+
+        Raises:
+            As ``at``.
+        """
+        ...
+
+    def samples(self, series: Series, window: Window, only: str) -> Reading:
+        """Raw samples, as of ``SampleSource``, of the series that further matchers name.
+
+        Raises:
+            As ``SampleSource.samples``.
+        """
+        ...
+
+
 class SampleSource(Protocol):
     """Where raw samples come from."""
+
+    @property
+    def push_down(self) -> PushDown | None:
+        """What the source can work out itself; None if it only has samples.
+
+        Raises:
+            AccessError: The source refuses us.
+            SourceError: The source cannot be reached.
+        """
+        ...
 
     def samples(self, series: Series, window: Window) -> Reading:
         """All samples of a metric in (start, end] by their own time stamps, never by look-back.

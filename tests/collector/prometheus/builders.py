@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import polars as pl
 
@@ -81,6 +81,7 @@ class MemorySource:
 
     rows: pl.DataFrame
     broken: frozenset[str] = frozenset()
+    push_down: ClassVar[None] = None
 
     def samples(self, series: Series, window: Window) -> Reading:
         if series.metric in self.broken:
