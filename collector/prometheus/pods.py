@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import msgspec
 import polars as pl
 
 from collector.prometheus import series as s
@@ -20,11 +19,6 @@ from ledger.window import Window
 
 MANY = 2_000_000  # samples of pods; above, series with several samples per pod are read in parts
 _ENDED = ("Succeeded", "Failed")
-_ROLES = (
-    ("label_ray_io_group", "ray-group:"),
-    ("label_jobset_sigs_k8s_io_replicatedjob_name", "replicated-job:"),
-    ("label_training_kubeflow_org_replica_type", "replica-type:"),
-)
 
 
 @dataclass(frozen=True)
@@ -83,7 +77,8 @@ def read_pods(
     ).drop("phase", "at")
     what = ["node", "state", "reason", "labels", "annotations", *REQUESTS]
     alive = fuse(alive, "uid", what)
-    known = names.join(owner_chains(reader, frame, names), on="uid", how="left")
+    owners = owner_chains(reader, frame, names, steps["labels"], steps["annotations"])
+    known = names.join(owners, on="uid", how="left")
     known = known.join(_times(reader, names), on="uid", how="left")
     known = _with_ends(known, runs, union(runs) if seen is None else seen, reader.window)
     lives = alive.select("uid", "node", "start", "end").join(names, on="uid", how="left")
@@ -206,23 +201,5 @@ def _with_ends(
 
 
 def _workloads(rows: pl.DataFrame) -> pl.DataFrame:
-    texts = rows["labels"].unique().drop_nulls()
-    roles = pl.DataFrame(
-        {"labels": texts, "role": [_role(text) for text in texts]},
-        schema={"labels": pl.String, "role": pl.String},
-    )
-    return (
-        rows.join(roles, on="labels", how="left")
-        .with_columns(
-            interval_seconds=pl.col("interval").dt.total_microseconds() / 1e6,
-        )
-        .sort("uid", "start")
-    )
-
-
-def _role(labels: str) -> str | None:
-    """The pod's role in its job, as sanitised labels name it; a Ray head is one first of all."""
-    found = msgspec.json.decode(labels, type=dict[str, str])
-    if found.get("label_ray_io_node_type") == "head":
-        return "ray-node-type:head"
-    return next((prefix + found[key] for key, prefix in _ROLES if found.get(key)), None)
+    seconds = pl.col("interval").dt.total_microseconds() / 1e6
+    return rows.with_columns(interval_seconds=seconds).sort("uid", "start")

@@ -130,6 +130,13 @@ JOB_OWNER = Series(
     blind="the job set, cron job or RayJob above a job",
     optional=True,
 )
+RAY_CLUSTER = Series(
+    "kuberay_cluster_info",
+    same("namespace", "name"),
+    same("owner_kind"),
+    blind="the RayJob or RayService above a RayCluster, where labels do not name it",
+    optional=True,
+)
 POD_SCHEDULED = Series(
     "kube_pod_status_scheduled_time", _POD, blind="when exactly pods were bound", optional=True
 )
@@ -180,6 +187,7 @@ ALL = (
     POD_OWNER,
     REPLICASET_OWNER,
     JOB_OWNER,
+    RAY_CLUSTER,
     POD_SCHEDULED,
     POD_COMPLETED,
     CPU_USAGE,
