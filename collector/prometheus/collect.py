@@ -17,6 +17,7 @@ from collector.prometheus.pods import Pods, read_pods
 from collector.prometheus.reader import Reader
 from collector.prometheus.series import ALL, FALLBACKS
 from collector.prometheus.source import SampleSource
+from collector.prometheus.steady import Steady
 from collector.prometheus.usage import Usage, read_usage
 from collector.prometheus.volumes import Volumes, read_volumes
 from collector.source import Permissions, Probe
@@ -84,7 +85,7 @@ class PrometheusCollector:
 
     def _day(self, day: date) -> Facts:
         window = Window.of_day(day)
-        reader = Reader(self.source, Identity(self.cluster, self.cluster_label), window)
+        reader = Reader(Steady(self.source), Identity(self.cluster, self.cluster_label), window)
         nodes = read_nodes(reader)
         pods = read_pods(
             reader, None if nodes is None else nodes.seen, pod_annotations(self.annotations)
@@ -158,7 +159,7 @@ class PrometheusCollector:
     def _reach(self, reader: Reader) -> Window | None:
         """The source's reach, to tell retention from absence; unknown is no error here."""
         try:
-            return self.source.reach()
+            return reader.source.reach()
         except SourceError as error:
             reader.notes.append(f"how far back the source reaches is unknown: {error.message}")
             return None

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from threading import Event, Lock
+from time import monotonic
 from types import MappingProxyType
 from typing import Any
 
@@ -19,11 +20,12 @@ import msgspec
 import requests
 import stamina
 from prometheus_api_client import PrometheusConnect
+from urllib3.exceptions import DecodeError, ProtocolError, ReadTimeoutError
 from urllib3.util import Retry
 
 from collector.prometheus.access import Access
 from collector.prometheus.decode import Answer, Decoder
-from collector.prometheus.source import QueryError, TooMuchError
+from collector.prometheus.source import QueryError, SlowError, TooMuchError
 from ledger.errors import AccessError, SourceError
 from ledger.text import without_credentials
 
@@ -131,16 +133,17 @@ class _Session(requests.Session):
             kwargs["data"] = kwargs.pop("params", None)
         place = _place(str(url))
         self._tally.ask()
+        until = monotonic() + _patience(kwargs.get("timeout"))
         try:
             response = super().request(method, url, *args, **{**kwargs, "stream": True})
-            content = _content(response)
+            content = _content(response, until)
         except requests.exceptions.SSLError as error:
             raise SourceError(
                 f"{place}: {_short(error)}", "prometheus.ca names a CA bundle"
             ) from error
         except requests.exceptions.ReadTimeout as error:
             if self._tally.answered.is_set():
-                raise TooMuchError(f"{place} gave no reply in time") from error
+                raise SlowError(f"{place} gave no reply in time") from error
             raise TransientError(f"{place} gave no reply in time", unreachable=True) from error
         except (requests.ConnectionError, requests.Timeout) as error:
             raise TransientError(
@@ -157,14 +160,38 @@ class _Session(requests.Session):
         return self.last
 
 
-def _content(response: requests.Response) -> bytes:
-    """The body of a response, unpacked; one that is too large is not read to its end."""
+def _patience(timeout: object) -> float:
+    """Seconds that a whole reply may take; time-outs of a connection only limit its pauses."""
+    parts = timeout if isinstance(timeout, tuple) else (timeout,)
+    return sum(part for part in parts if isinstance(part, int | float)) or float("inf")
+
+
+def _pieces(response: requests.Response) -> Iterator[bytes]:
+    """A body as it comes in: who waits for a full buffer waits for a drip forever."""
+    try:
+        while piece := response.raw.read1(2**20, decode_content=True):
+            yield piece
+    except ReadTimeoutError as error:
+        raise requests.exceptions.ReadTimeout from error
+    except (ProtocolError, DecodeError) as error:
+        raise requests.exceptions.ChunkedEncodingError from error
+
+
+def _content(response: requests.Response, until: float) -> bytes:
+    """The body of a response, unpacked; one that is too large or too slow is not read to its end.
+
+    Args:
+        response: Not read yet.
+        until: When to give up, by the monotonic clock.
+    """
     parts, size = [], 0
     with response:
-        for part in response.iter_content(2**20):
+        for part in _pieces(response):
             size += len(part)
             if size > LARGEST:
                 raise TooMuchError(f"{_place(response.url)} answers more than {LARGEST:,} bytes")
+            if monotonic() > until:
+                raise requests.exceptions.ReadTimeout
             parts.append(part)
     return b"".join(parts)
 

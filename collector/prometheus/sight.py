@@ -60,7 +60,7 @@ def coverage(usage: pl.DataFrame, present: Present) -> pl.DataFrame:
     if CARD_METER in full:
         found.append(_cards(usage.filter(pl.col("meter") == CARD_METER), full[CARD_METER], present))
     columns = [name for name in COVERAGE.columns if name not in ("day", "source", "cluster")]
-    schema = {name: COVERAGE.schema[name] for name in columns}
+    schema = pl.Schema({name: COVERAGE.schema[name] for name in columns})
     rows = [part.select(columns).cast(schema) for part in found]
     return pl.concat([pl.DataFrame(schema=schema), *rows]).sort("meter", "node")
 

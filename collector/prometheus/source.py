@@ -30,6 +30,10 @@ class TooMuchError(QueryError):
     """The amount of samples or the time was too much; a shorter range may do."""
 
 
+class SlowError(TooMuchError):
+    """There was no reply in time: too much was asked for, or the server hangs."""
+
+
 @dataclass(frozen=True)
 class Reading:
     """The raw samples of one metric.

@@ -59,7 +59,7 @@ def test_the_server_and_the_export_give_the_same_facts(
     pair: tuple[PrometheusCollector, PrometheusCollector],
 ) -> None:
     live, export = (collector.collect(WINDOW) for collector in pair)
-    assert set(live.tables) == {"nodes", "workloads", "usage"}
+    assert set(live.tables) == {"nodes", "workloads", "usage", "coverage"}
     for name, table in export.tables.items():
         assert table.height > 0
         assert_frame_equal(live.tables[name], table, check_exact=True)
