@@ -1,4 +1,4 @@
-"""A server of series that goes wrong while it is read: the day closes, and the next run mends it."""
+"""A server of series that goes wrong while it is read: the day closes, the next run mends it."""
 
 from __future__ import annotations
 
