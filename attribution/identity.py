@@ -3,7 +3,8 @@
 Each key has an ordered list of rules in the settings; the first that yields a value wins. Keys are
 compared as written. Prometheus knows labels only in a sanitised form: ``foo-bar`` and ``fooBar``
 become ``label_foo_bar``, and where two keys of one pod collide it appends ``_conflictN``. Such
-forms are aliases of the original key; colliding ones are refused and named.
+forms are aliases of the original key; colliding ones are refused and named. The same holds of
+annotations (``annotation_foo_bar``).
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from ledger.schema import IDENTITY_KEYS, IDLE, SHARED, UNATTRIBUTED
 from ledger.settings import Settings
 
 SPECIAL = (IDLE, SHARED, UNATTRIBUTED)
+_COLUMNS = {"label": "labels", "owner-label": "owner_labels", "annotation": "annotations"}
+"""Rules that read a key of a JSON object, and the column that holds it."""
 RuleReader = Callable[[str], pl.Expr | None]
 """What a rule reads of a row; None where the rule does not speak of such rows."""
 
@@ -46,10 +49,17 @@ def _collides(column: str, alias: str) -> pl.Expr:
     return pl.col(column).str.contains(f'"{alias}_conflict', literal=True).fill_null(False)
 
 
-def label(column: str, key: str) -> pl.Expr:
-    """A label by its original key, else by its sanitised alias unless that is ambiguous."""
+def label(column: str, key: str, prefix: str = "label") -> pl.Expr:
+    """A label by its original key, else by its sanitised alias unless that is ambiguous.
+
+    Args:
+        column: The JSON object.
+        key: The original key.
+        prefix: ``label``, or ``annotation`` where the object holds annotations.
+    """
     known = [
-        pl.when(~_collides(column, name)).then(json_value(column, name)) for name in aliases(key)
+        pl.when(~_collides(column, name)).then(json_value(column, name))
+        for name in aliases(key, prefix)
     ]
     return pl.coalesce(json_value(column, key), *known)
 
@@ -68,7 +78,7 @@ def pod_rule(rule: str) -> pl.Expr | None:
         case "owner-label":
             return label("owner_labels", key)
         case "annotation":
-            return json_value("annotations", key)
+            return label("annotations", key, "annotation")
         case "env":
             return json_value("environment", key)
         case "workload":
@@ -221,26 +231,26 @@ def rule_hits(pods: pl.DataFrame, settings: Settings) -> pl.DataFrame:
 
 
 def ambiguous_labels(lives: pl.DataFrame, settings: Settings) -> list[Gap]:
-    """A gap for each label rule whose sanitised key collides on some pods."""
+    """A gap for each rule of a label or annotation whose sanitised key collides on some pods."""
     gaps = []
-    keys = {
-        rule.partition(":")[2]
-        for name in IDENTITY_KEYS
-        for rule in getattr(settings.identity, name)
-        if rule.startswith("label:")
-    }
-    for key in sorted(keys):
+    rules = {rule for name in IDENTITY_KEYS for rule in getattr(settings.identity, name)}
+    for rule in sorted(rules):
+        kind, _, key = rule.partition(":")
+        if kind not in _COLUMNS:
+            continue
+        column = _COLUMNS[kind]
+        forms = aliases(key, "annotation" if kind == "annotation" else "label")
         hits = lives.filter(
-            json_value("labels", key).is_null()
-            & pl.any_horizontal(_collides("labels", name) for name in aliases(key))
+            json_value(column, key).is_null()
+            & pl.any_horizontal(_collides(column, name) for name in forms)
         )
         if not hits.is_empty():
             pods = hits.select("cluster", "uid").n_unique()
             gaps.append(
                 Gap(
                     "ambiguous_label",
-                    f"label {key}: two keys of a pod have the same sanitised form; "
-                    f"collect labels from the Kubernetes API",
+                    f"{kind} {key}: two keys of a pod have the same sanitised form; "
+                    f"collect {kind}s from the Kubernetes API",
                     {"pods": float(pods)},
                 )
             )

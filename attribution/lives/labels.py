@@ -20,16 +20,21 @@ Labels = Mapping[str, str]
 
 
 @lru_cache(maxsize=65536)
-def forms(key: str) -> tuple[str, ...]:
-    """Names under which Prometheus may show a label key, the usual one first."""
+def forms(key: str, prefix: str = "label") -> tuple[str, ...]:
+    """Names under which Prometheus may show a key, the usual one first.
+
+    Args:
+        key: The key of a label or annotation.
+        prefix: ``label`` or ``annotation``.
+    """
     plain = re.sub(r"[^A-Za-z0-9_]", "_", key)
     snake = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", plain).lower()
-    return tuple(dict.fromkeys((f"label_{snake}", f"label_{plain}")))
+    return tuple(dict.fromkeys((f"{prefix}_{snake}", f"{prefix}_{plain}")))
 
 
-def aliases(key: str) -> list[str]:
+def aliases(key: str, prefix: str = "label") -> list[str]:
     """``forms`` as a list."""
-    return list(forms(key))
+    return list(forms(key, prefix))
 
 
 def then(told: str, shown: str, ever: str) -> str:

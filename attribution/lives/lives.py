@@ -12,6 +12,7 @@ from dataclasses import replace
 import polars as pl
 
 from attribution.facts import DayFacts
+from attribution.lives.owners import with_sampled_owners
 from attribution.lives.states import ATTRIBUTES, POD, pod_states
 from attribution.spans import clip, complement, flatten, intersect, union
 
@@ -139,6 +140,7 @@ def pod_lives(facts: DayFacts) -> pl.DataFrame:
     rows = _rows(facts)
     sampled = flatten(rows.filter(pl.col("interval").is_not_null()), POD)
     told = flatten(rows.filter(pl.col("interval").is_null()), POD)
+    told = with_sampled_owners(told, sampled)
     spans = ["cluster", "uid", "node", "state", "start", "end", "confidence"]
     moved = _with_confidence(_moved_edges(sampled, told, facts), facts).select(spans)
     alone = told.join(sampled, on=list(POD), how="anti").with_columns(confidence=pl.lit("low"))
@@ -169,6 +171,7 @@ def _rows(facts: DayFacts) -> pl.DataFrame:
         _ms("finished_at"),
         _interval().alias("interval"),
         *ATTRIBUTES,
+        "owners",
     )
     return clip(rows, facts.start, facts.end)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from attribution.identity import SPECIAL, json_value, label, tag
+from attribution.identity import SPECIAL, label, tag
 from attribution.query.question import KEYS, PLACES, Query, nameless, telling
 from ledger.schema import IDLE, UNATTRIBUTED
 
@@ -18,7 +18,7 @@ def opened_value(key: str) -> pl.Expr:
     """
     kind, _, name = key.partition(":")
     if kind == "annotation":
-        return json_value("annotations", name)
+        return label("annotations", name, "annotation")
     readers = (tag, label) if kind == "tag" else (label, tag)
     return pl.coalesce(read("tags", name) for read in readers)
 

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from attribution.identity import (
+    ambiguous_labels,
     first_hit,
     label,
     name_lines,
@@ -51,6 +52,47 @@ def value(expr: pl.Expr, labels: dict[str, str]) -> object:
 )
 def test_label(key: str, labels: dict[str, str], expected: str | None) -> None:
     assert value(label("labels", key), labels) == expected
+
+
+@pytest.mark.parametrize(
+    ("annotations", "expected"),
+    [
+        ({"team.example/owner": "lin"}, "lin"),
+        ({"annotation_team_example_owner": "lin"}, "lin"),
+        ({"annotation_team_example_owner": "lin", "team.example/owner": "wei"}, "wei"),
+        ({"label_team_example_owner": "lin"}, None),
+        (
+            {
+                "annotation_team_example_owner_conflict1": "lin",
+                "annotation_team_example_owner_conflict2": "wei",
+            },
+            None,
+        ),
+    ],
+)
+def test_an_annotation_is_found_in_its_sanitised_form(
+    annotations: dict[str, str], expected: str | None
+) -> None:
+    rule = pod_rule("annotation:team.example/owner")
+    assert rule is not None
+    frame = pl.DataFrame({"annotations": [json.dumps(annotations)]})
+    assert frame.select(rule).item() == expected
+
+
+@pytest.mark.parametrize("kind", ["label", "owner-label", "annotation"])
+def test_keys_that_collide_are_named(new_day: type[DayBuilder], kind: str) -> None:
+    form = "annotation" if kind == "annotation" else "label"
+    column = {"label": "labels", "owner-label": "owner_labels", "annotation": "annotations"}[kind]
+    told = json.dumps({f"{form}_a_b_conflict1": "x", f"{form}_a_b_conflict2": "y"})
+    empty = {name: "{}" for name in ("labels", "owner_labels", "annotations")}
+    day = new_day().node().pod("u", interval=60.0)
+    lives = day.frame_of("workloads").with_columns(
+        pl.lit(text).alias(name) for name, text in {**empty, column: told}.items()
+    )
+    settings = Settings(identity=Identity(owner=(f"{kind}:a-b",)))
+    gaps = ambiguous_labels(lives, settings)
+    assert [(gap.reason, gap.amounts) for gap in gaps] == [("ambiguous_label", {"pods": 1.0})]
+    assert f"{kind} a-b" in gaps[0].detail
 
 
 def test_aliases_are_the_sanitised_forms() -> None:
@@ -187,6 +229,32 @@ def test_bill_lines_are_named_by_tag_and_path(
         ("replica-type:worker", "eval-math", "evaluation"),
         ("replicated-job:trainer", "sft", "update"),
         ("replicated-job:dataset-initializer", "sft", "data"),
+        ("replicated-job:launcher", "moe", "unknown"),
+        ("replica-type:launcher", "moe", "unknown"),
+        ("replica-type:chief", "tf", "update"),
+        ("replica-type:ps", "tf", "update"),
+        ("replica-type:evaluator", "tf", "evaluation"),
+        ("task-spec:trainer", "kto", "update"),
+        ("task-spec:worker", "kto", "unknown"),
+        ("trainjob-ancestor-step:trainer", "sft", "update"),
+        ("trainjob-ancestor-step:dataset-initializer", "sft", "data"),
+        ("trainjob-ancestor-step:model-initializer", "sft", "unknown"),
+        ("task-type:trial", "sweep", "update"),
+        ("task-type:notebook", "sweep", "unknown"),
+        ("step:train", "flow", "update"),
+        ("step:fine-tune-model", "flow", "update"),
+        ("step:train-reward-model", "flow", "update"),
+        ("step:score-with-judge", "flow", "reward"),
+        ("step:evaluate", "flow", "evaluation"),
+        ("step:prepare-data", "flow", "data"),
+        ("step:trained-model-upload", "flow", "unknown"),
+        ("spark-role:executor", "clean", "data"),
+        ("spark-role:driver", "clean", "unknown"),
+        ("kserve-component:predictor", "chat", "serve"),
+        ("lws:leader", "llm", "unknown"),
+        ("lws:worker", "llm", "unknown"),
+        ("sky-node-type:head", "sft", "unknown"),
+        ("slurm:node", "gpu", "unknown"),
         (None, "eval-math", "evaluation"),
         (None, "medieval", "unknown"),
         (None, None, "unknown"),
@@ -197,6 +265,30 @@ def test_phase_of_a_role(
 ) -> None:
     rows = new_day().pod("u", role=role, root_name=root).frame_of("workloads")
     assert add_phase(rows, Settings())["phase"].item() == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "root", "role", "expected"),
+    [
+        ("Deployment", "judge-72b", None, "reward"),
+        ("LeaderWorkerSet", "grpo-rollout", "lws:worker", "rollout"),
+        ("StatefulSet", "reward", None, "reward"),
+        ("Deployment", "prejudice", None, "unknown"),
+        ("Deployment", "vllm", None, "unknown"),
+        ("RayJob", "train-reward-model", "ray-group:worker", "unknown"),
+        ("PyTorchJob", "reward-7b", "replica-type:worker", "update"),
+        ("RayService", "judge-72b", "ray-group:small", "reward"),
+        ("RayService", "chat", "ray-group:small", "serve"),
+        ("RayService", "chat", "ray-node-type:head", "unknown"),
+        ("RayService", "eval-judge", "ray-group:small", "evaluation"),
+        ("InferenceService", "chat", None, "serve"),
+    ],
+)
+def test_phase_of_what_is_served(
+    new_day: type[DayBuilder], kind: str, root: str, role: str | None, expected: str
+) -> None:
+    day = new_day().pod("u", role=role, root_name=root, root_kind=kind)
+    assert add_phase(day.frame_of("workloads"), Settings())["phase"].item() == expected
 
 
 def test_explicit_phases_and_roles_of_the_settings_come_first(new_day: type[DayBuilder]) -> None:
