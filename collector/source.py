@@ -18,10 +18,19 @@ from ledger.window import Window
 
 @dataclass(frozen=True)
 class KubernetesAccess:
-    """One rule of a ClusterRole: the verbs are always get and list."""
+    """One rule of a ClusterRole: the verbs are always get and list.
+
+    Args:
+        group: API group, empty for the core.
+        resources: Plural names.
+        names: The only objects that are read, by name; empty for all.
+        namespace: Where those stand, so that a Role in it is enough; empty: everywhere.
+    """
 
     group: str
     resources: tuple[str, ...]
+    names: tuple[str, ...] = ()
+    namespace: str = ""
 
 
 @dataclass(frozen=True)

@@ -7,20 +7,20 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from collector.kubernetes.event_rows import event_rows
+from collector.kubernetes.events import Event
 from collector.kubernetes.frames import frame
 from collector.kubernetes.kinds import (
     CLAIMS,
-    NAMESPACES,
-    NODE_POOLS,
+    EVENTS,
     NODES,
     PODS,
-    QUOTAS,
-    RAY_JOBS,
     VOLUMES,
     permissions,
 )
+from collector.kubernetes.objects import Pod
 from collector.kubernetes.reading import Reading
-from collector.kubernetes.resources import resource_rows
+from collector.kubernetes.resources import resource_rows, told
 from collector.kubernetes.snapshot import Reader
 from collector.source import Permissions, Probe
 from ledger import schema
@@ -73,9 +73,9 @@ class KubernetesCollector:
     def collect(self, window: Window) -> Facts:
         """The tables that a cluster can tell of, for the window's days.
 
-        They are ``workloads``, ``nodes``, ``claims``, ``volumes``, ``mounts`` and ``resources``. A
-        table whose objects could not be listed is absent. Objects with impossible times or amounts
-        are quarantined one by one.
+        They are ``workloads``, ``nodes``, ``claims``, ``volumes``, ``mounts``, ``resources`` and
+        ``events``. A table whose objects could not be listed is absent. Objects with impossible
+        times or amounts are quarantined one by one.
 
         Raises:
             SourceError, AccessError, BadInputError: Nothing useful can be read.
@@ -95,9 +95,14 @@ class KubernetesCollector:
                 tables[table.name] = frame(table, list(read()))
         if CLAIMS not in seen.lists:
             seen.gaps += reading.claims_unread()
-        if any(kind in seen.lists for kind in (RAY_JOBS, NODE_POOLS, NAMESPACES, QUOTAS)):
-            rows = resource_rows(seen, self.cluster, window)
-            tables[schema.RESOURCES.name] = frame(schema.RESOURCES, rows)
+        events = event_rows(
+            seen.of(EVENTS, Event), seen.of(PODS, Pod), self.cluster, window, seen.taken_at
+        )
+        if events or EVENTS in seen.lists:
+            tables[schema.EVENTS.name] = frame(schema.EVENTS, events)
+        resources = list(resource_rows(seen, self.cluster, window))
+        if resources or told(seen):
+            tables[schema.RESOURCES.name] = frame(schema.RESOURCES, resources)
         return Facts(
             window,
             tables,

@@ -34,6 +34,14 @@ class Series(Part):
     """``series``."""
 
     last_observed_time: str | None = None
+    count: int | None = None
+
+
+class Source(Part):
+    """``source``: the component that tells it, and on which node."""
+
+    component: str | None = None
+    host: str | None = None
 
 
 class Event(Object):
@@ -41,10 +49,20 @@ class Event(Object):
 
     involved_object: Reference = msgspec.field(default_factory=Reference)
     reason: str | None = None
+    message: str | None = None
+    type: str | None = None
+    count: int | None = None
+    source: Source | None = None
+    reporting_component: str | None = None
     first_timestamp: str | None = None
     last_timestamp: str | None = None
     event_time: str | None = None
     series: Series | None = None
+
+    @property
+    def teller(self) -> str | None:
+        """The component that tells it, e.g. ``kubelet``."""
+        return (self.source.component if self.source else None) or self.reporting_component or None
 
 
 class PodEvents:

@@ -6,7 +6,17 @@ from dataclasses import dataclass
 
 from collector.kubernetes.device_objects import ResourceClaim, ResourceSlice
 from collector.kubernetes.events import Event
-from collector.kubernetes.objects import Node, NodePool, Object, Pod, RayJob, ResourceQuota
+from collector.kubernetes.job_objects import Job, RayCluster, RayJob, VolcanoJob, Workflow
+from collector.kubernetes.objects import Node, Object, Pod, ResourceQuota
+from collector.kubernetes.queue_objects import ClusterQueue, LocalQueue, ResourceFlavor, Workload
+from collector.kubernetes.scaling_objects import (
+    AutoscalerStatus,
+    Deployment,
+    DisruptionBudget,
+    NodeClaim,
+    NodePool,
+    ProvisioningRequest,
+)
 from collector.kubernetes.volume_objects import PersistentVolume, PersistentVolumeClaim
 from collector.source import KubernetesAccess, Permissions
 
@@ -25,6 +35,7 @@ class Kind:
         lacking: Whether a server may lack it, as in a feature that is off.
         optional: Whether doing without it is no gap, even where it exists and may not be read.
         fields: Field selector of the list, empty for all objects.
+        only: Namespace and name of the one object that is read; empty for all objects.
     """
 
     name: str
@@ -36,6 +47,7 @@ class Kind:
     lacking: bool = False
     optional: bool = False
     fields: str = ""
+    only: tuple[str, ...] = ()
 
     @property
     def custom(self) -> bool:
@@ -49,8 +61,9 @@ class Kind:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """Paths of the list over all namespaces, one per version."""
-        return tuple(f"{root}/{self.plural}" for root in self.roots)
+        """Paths of the list over all namespaces, or of the only one, one per version."""
+        inner = f"namespaces/{self.only[0]}/" if self.only else ""
+        return tuple(f"{root}/{inner}{self.plural}" for root in self.roots)
 
     @property
     def roots(self) -> tuple[str, ...]:
@@ -111,10 +124,11 @@ EVENTS = Kind(
     ("v1",),
     "events",
     Event,
-    "when pods ended that do not say so themselves",
+    "when pods ended that do not say so themselves; evictions and failures of the last hour",
     lacking=True,
     optional=True,
-    fields="involvedObject.kind=Pod",
+    # What every start of a pod brings, and nobody asks about.
+    fields="reason!=Pulling,reason!=Pulled,reason!=Created,reason!=SuccessfulCreate",
 )
 NAMESPACES = Kind("Namespace", "", ("v1",), "namespaces", blind="labels of namespaces")
 RAY_JOBS = Kind("RayJob", "ray.io", ("v1",), "rayjobs", RayJob)
@@ -126,36 +140,113 @@ NODE_POOLS = Kind(
     NodePool,
     "whether idle nodes are removed by themselves",
 )
+NODE_CLAIMS = Kind(
+    "NodeClaim",
+    "karpenter.sh",
+    ("v1", "v1beta1"),
+    "nodeclaims",
+    NodeClaim,
+    "since when nodes could be consolidated",
+    optional=True,
+)
+PROVISIONING_REQUESTS = Kind(
+    "ProvisioningRequest",
+    "autoscaling.x-k8s.io",
+    ("v1", "v1beta1"),
+    "provisioningrequests",
+    ProvisioningRequest,
+    "which nodes were queued for",
+    optional=True,
+)
+DISRUPTION_BUDGETS = Kind(
+    "PodDisruptionBudget",
+    "policy",
+    ("v1",),
+    "poddisruptionbudgets",
+    DisruptionBudget,
+    "which budgets keep idle nodes from being removed",
+    lacking=True,
+    optional=True,
+)
+AUTOSCALER_STATUS = Kind(
+    "ConfigMap",
+    "",
+    ("v1",),
+    "configmaps",
+    AutoscalerStatus,
+    "what Cluster Autoscaler says of its node groups",
+    lacking=True,
+    optional=True,
+    fields="metadata.name=cluster-autoscaler-status",
+    only=("kube-system", "cluster-autoscaler-status"),
+)
+DEPLOYMENTS = Kind("Deployment", "apps", ("v1",), "deployments", Deployment)
+RAY_CLUSTERS = Kind("RayCluster", "ray.io", ("v1",), "rayclusters", RayCluster)
+VOLCANO_JOBS = Kind("Job", "batch.volcano.sh", ("v1alpha1",), "jobs", VolcanoJob)
+WORKFLOWS = Kind("Workflow", "argoproj.io", ("v1alpha1",), "workflows", Workflow)
+_KUEUE = ("kueue.x-k8s.io", ("v1beta2", "v1beta1"))
+WORKLOADS = Kind("Workload", *_KUEUE, "workloads", Workload)
+CLUSTER_QUEUES = Kind(
+    "ClusterQueue", *_KUEUE, "clusterqueues", ClusterQueue, "quotas of queues, and their use"
+)
+LOCAL_QUEUES = Kind(
+    "LocalQueue",
+    *_KUEUE,
+    "localqueues",
+    LocalQueue,
+    "which queue of a namespace has which quota",
+    optional=True,
+)
+RESOURCE_FLAVORS = Kind(
+    "ResourceFlavor",
+    *_KUEUE,
+    "resourceflavors",
+    ResourceFlavor,
+    "which nodes a quota is about",
+    optional=True,
+)
 
 
 def _kubeflow(name: str, *versions: str) -> Kind:
-    return Kind(name, "kubeflow.org", versions or ("v1",), f"{name.lower()}s")
+    return Kind(name, "kubeflow.org", versions or ("v1",), f"{name.lower()}s", Job)
 
 
-KINDS: tuple[Kind, ...] = (
-    PODS,
-    NODES,
-    NAMESPACES,
-    Kind("Job", "batch", ("v1",), "jobs"),
-    Kind("ReplicaSet", "apps", ("v1",), "replicasets"),
-    Kind("Deployment", "apps", ("v1",), "deployments"),
-    Kind("StatefulSet", "apps", ("v1",), "statefulsets"),
-    RAY_JOBS,
-    Kind("RayCluster", "ray.io", ("v1",), "rayclusters"),
-    Kind("RayService", "ray.io", ("v1",), "rayservices"),
+JOB_KINDS: tuple[Kind, ...] = (
+    Kind("Job", "batch", ("v1",), "jobs", Job),
     _kubeflow("PyTorchJob"),
     _kubeflow("TFJob"),
     _kubeflow("MPIJob", "v1", "v2beta1"),
     _kubeflow("XGBoostJob"),
     _kubeflow("PaddleJob"),
     _kubeflow("JAXJob"),
-    Kind("TrainJob", "trainer.kubeflow.org", ("v1alpha1",), "trainjobs"),
-    Kind("JobSet", "jobset.x-k8s.io", ("v1alpha2",), "jobsets"),
+    Kind("TrainJob", "trainer.kubeflow.org", ("v1alpha1",), "trainjobs", Job),
+    Kind("JobSet", "jobset.x-k8s.io", ("v1alpha2",), "jobsets", Job),
+)
+"""Jobs that tell their state by conditions."""
+
+KINDS: tuple[Kind, ...] = (
+    PODS,
+    NODES,
+    NAMESPACES,
+    *JOB_KINDS,
+    Kind("ReplicaSet", "apps", ("v1",), "replicasets"),
+    DEPLOYMENTS,
+    Kind("StatefulSet", "apps", ("v1",), "statefulsets"),
+    RAY_JOBS,
+    RAY_CLUSTERS,
+    Kind("RayService", "ray.io", ("v1",), "rayservices"),
     Kind("LeaderWorkerSet", "leaderworkerset.x-k8s.io", ("v1",), "leaderworkersets"),
-    Kind("Job", "batch.volcano.sh", ("v1alpha1",), "jobs"),
-    Kind("Workload", "kueue.x-k8s.io", ("v1beta2", "v1beta1"), "workloads"),
-    Kind("Workflow", "argoproj.io", ("v1alpha1",), "workflows"),
+    VOLCANO_JOBS,
+    WORKLOADS,
+    CLUSTER_QUEUES,
+    LOCAL_QUEUES,
+    RESOURCE_FLAVORS,
+    WORKFLOWS,
     NODE_POOLS,
+    NODE_CLAIMS,
+    PROVISIONING_REQUESTS,
+    DISRUPTION_BUDGETS,
+    AUTOSCALER_STATUS,
     CLAIMS,
     SLICES,
     VOLUMES,
@@ -166,12 +257,22 @@ KINDS: tuple[Kind, ...] = (
 
 
 def permissions() -> Permissions:
-    """The access that a live cluster needs: get and list, one rule per API group."""
+    """The access that a live cluster needs: get and list, one rule per API group.
+
+    A kind of which one object is read has a rule of its own, which names it.
+    """
     groups: dict[str, list[str]] = {}
     for kind in KINDS:
-        groups.setdefault(kind.group, []).append(kind.plural)
+        if not kind.only:
+            groups.setdefault(kind.group, []).append(kind.plural)
+    single = (
+        KubernetesAccess(kind.group, (kind.plural,), kind.only[1:], kind.only[0])
+        for kind in KINDS
+        if kind.only
+    )
     return Permissions(
-        kubernetes=tuple(
-            KubernetesAccess(group, tuple(sorted(plurals))) for group, plurals in groups.items()
+        kubernetes=(
+            *(KubernetesAccess(group, tuple(sorted(names))) for group, names in groups.items()),
+            *single,
         )
     )

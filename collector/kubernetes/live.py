@@ -204,6 +204,9 @@ def _must_go_on(kind: Kind, error: ApiError) -> None:
 
 
 def _remedy(kind: Kind, error: ApiError) -> str:
+    if error.status == 403 and kind.only:
+        namespace, name = kind.only
+        return f"grant get and list on {kind.resource} named {name} in a Role of {namespace}"
     if error.status == 403:
         return f"grant get and list on {kind.resource} in a ClusterRole"
     return "is the server up and the address right?" if error.status == 0 else "try again"

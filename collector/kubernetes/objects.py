@@ -12,6 +12,8 @@ from typing import TypeVar
 import msgspec
 
 V = TypeVar("V")
+Scalar = str | int | float | bool | None
+"""A value that is kept as it is: versions of a custom resource differ in how they write it."""
 
 
 class Part(msgspec.Struct, rename="camel", gc=False):
@@ -36,6 +38,7 @@ class Metadata(Part):
     resource_version: str | None = None
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: int | None = None
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
     owner_references: list[OwnerReference] | None = None
@@ -116,6 +119,8 @@ class PodSpec(Part):
     resources: Resources | None = None
     volumes: list[PodVolume] | None = None
     resource_claims: list[PodClaim] | None = None
+    termination_grace_period_seconds: int | None = None
+    priority_class_name: str | None = None
 
 
 class Waiting(Part):
@@ -134,6 +139,8 @@ class Terminated(Part):
     """``state.terminated``."""
 
     reason: str | None = None
+    exit_code: int | None = None
+    signal: int | None = None
     started_at: str | None = None
     finished_at: str | None = None
 
@@ -188,10 +195,20 @@ class Pod(Object):
     status: PodStatus = msgspec.field(default_factory=PodStatus)
 
 
+class Taint(Part):
+    """``spec.taints[]``."""
+
+    key: str = ""
+    value: str | None = None
+    effect: str = ""
+
+
 class NodeSpec(Part):
     """``spec`` of a node."""
 
     provider_id: str | None = msgspec.field(default=None, name="providerID")
+    taints: list[Taint] | None = None
+    unschedulable: bool | None = None
 
 
 class NodeStatus(Part):
@@ -205,53 +222,6 @@ class Node(Object):
 
     spec: NodeSpec = msgspec.field(default_factory=NodeSpec)
     status: NodeStatus = msgspec.field(default_factory=NodeStatus)
-
-
-class RayJobSpec(Part, omit_defaults=True):
-    """``spec`` of a RayJob: what decides how long its cluster stays."""
-
-    shutdown_after_job_finishes: bool | None = None
-    ttl_seconds_after_finished: int | None = None
-    suspend: bool | None = None
-
-
-class RayJobStatus(Part, omit_defaults=True):
-    """``status`` of a RayJob."""
-
-    job_id: str | None = None
-    job_status: str | None = None
-    job_deployment_status: str | None = None
-    ray_cluster_name: str | None = None
-    start_time: str | None = None
-    end_time: str | None = None
-
-
-class RayJob(Object):
-    """A RayJob."""
-
-    spec: RayJobSpec = msgspec.field(default_factory=RayJobSpec)
-    status: RayJobStatus = msgspec.field(default_factory=RayJobStatus)
-
-
-class Disruption(Part, omit_defaults=True):
-    """``spec.disruption`` of a Karpenter NodePool."""
-
-    consolidation_policy: str | None = None
-    consolidate_after: str | None = None
-
-
-class NodePoolSpec(Part, omit_defaults=True):
-    """``spec`` of a Karpenter NodePool."""
-
-    disruption: Disruption | None = None
-    limits: dict[str, str | int | float] | None = None
-    weight: int | None = None
-
-
-class NodePool(Object):
-    """A Karpenter NodePool."""
-
-    spec: NodePoolSpec = msgspec.field(default_factory=NodePoolSpec)
 
 
 class QuotaSpec(Part, omit_defaults=True):

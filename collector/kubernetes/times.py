@@ -39,3 +39,11 @@ def moment(text: str | None, latest: datetime | None = None) -> datetime | None:
     if not FIRST <= found <= ceiling:
         raise Rejected("bad_date", f"{text[:40]} lies outside reason")
     return found.astimezone(UTC)
+
+
+def span_seconds(start: str | None, end: str | None) -> float | None:
+    """Seconds from one time to a later one, both as RFC 3339 text; None if one is not known."""
+    if not start or not end:
+        return None
+    seconds = (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()
+    return seconds if seconds >= 0 else None

@@ -205,7 +205,8 @@ class ApiServer:
         return 200, {}, json.dumps(body).encode()
 
     def _discovery(self, root: str) -> tuple[int, Mapping[str, str], bytes]:
-        names = [path.rpartition("/")[2] for path in self.lists if path.rpartition("/")[0] == root]
+        places = (path.rpartition("/") for path in self.lists)
+        names = [name for place, _, name in places if _within(root, place)]
         if not names:
             return 404, {}, b"404 page not found\n"
         body = {"kind": "APIResourceList", "resources": [{"name": name} for name in names]}
@@ -241,6 +242,11 @@ class ApiServer:
                 """Keep quiet."""
 
         return Handler
+
+
+def _within(root: str, place: str) -> bool:
+    """Whether a list stands in a group's version, be it in one namespace of it."""
+    return place == root or place.startswith(f"{root}/namespaces/")
 
 
 def _bare(item: Json) -> Json:

@@ -289,7 +289,10 @@ def test_status_of_jobs_and_labels_of_namespaces_are_kept(tmp_path: Path) -> Non
         "jobStatus": "RUNNING",
         "jobDeploymentStatus": "Running",
         "jobId": "grpo-7b-x1",
-        "startTime": "2026-11-30T08:05:00Z",
+        "owner": None,
+        "state": "running",
+        "submittedAt": "2026-11-30T07:59:00Z",
+        "startedAt": "2026-11-30T08:05:00Z",
     }
     assert found["NodePool"] == {
         "disruption": {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "Never"}

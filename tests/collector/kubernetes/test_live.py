@@ -68,7 +68,7 @@ def test_reads_a_cluster() -> None:
     assert facts.tables["workloads"]["root_name"].unique().to_list() == ["grpo"]
     assert facts.tables["nodes"]["end"].to_list() == [facts.data_through]
     assert set(facts.tables) == {
-        *("workloads", "nodes", "resources", "claims", "volumes", "mounts")
+        *("workloads", "nodes", "resources", "claims", "volumes", "mounts", "events")
     }
     assert not facts.gaps
     assert not facts.quarantine
@@ -113,7 +113,9 @@ def test_a_list_that_always_expires_is_read_in_one_piece() -> None:
 def test_one_forbidden_kind_is_a_gap_and_its_table_absent() -> None:
     with ApiServer({PODS: pods(1), NODES: [node()]}, {NODES: [Fault(403)]}, now=NOW) as server:
         facts = collect(server=server.url)
-    assert set(facts.tables) == {"workloads", "resources", "claims", "volumes", "mounts"}
+    assert set(facts.tables) == {
+        *("workloads", "resources", "claims", "volumes", "mounts", "events")
+    }
     (gap,) = facts.gaps
     assert gap.reason == "access_denied"
     assert "grant get and list on nodes" in gap.detail
@@ -299,13 +301,16 @@ def test_declared_access_is_what_is_listed() -> None:
         collector = paged(server)
         collector.collect(WINDOW)
         asked = {tuple(request.path.split("/")[2:]) for request in server.requests}
-    declared = {
-        (access.group, plural)
-        for access in collector.permissions.kubernetes
-        for plural in access.resources
-    }
-    assert declared == {("" if len(path) == 2 else path[0], path[-1]) for path in asked}
-    assert not any("secret" in plural or "configmap" in plural for _, plural in declared)
+        (status,) = server.seen("/api/v1/namespaces/kube-system/configmaps")
+    every = collector.permissions.kubernetes
+    declared = {(each.group, plural) for each in every for plural in each.resources}
+    core = {path[-1] for path in asked if path[0] == "v1"}
+    named = {(path[0], path[-1]) for path in asked if path[0] != "v1"}
+    assert declared == {*(("", plural) for plural in core), *named}
+    assert not any("secret" in plural for _, plural in declared)
+    (one,) = (each for each in every if "configmaps" in each.resources)
+    assert (one.namespace, one.names) == ("kube-system", ("cluster-autoscaler-status",))
+    assert status.fields == "metadata.name=cluster-autoscaler-status"
 
 
 def test_the_stand_in_runs_as_a_process_of_its_own(tmp_path: Path) -> None:
