@@ -1,7 +1,9 @@
 """The series of cards: how busy they are, by whom it is said, and what tells spinning from work.
 
 Names: dcgm-exporter (from 4.9.0 on, fields bear new names and utilisation is a ratio instead of a
-percentage), AMD's device metrics exporter, neuron-monitor, GKE's device plugins.
+percentage), AMD's device metrics exporter, neuron-monitor, GKE's device plugins and the names that
+Google's and Amazon's managed services give the same figures (``kubernetes_io:…``, Container
+Insights). Azure's own figure is retired there in favour of dcgm-exporter's.
 """
 
 from __future__ import annotations
@@ -11,14 +13,23 @@ from dataclasses import dataclass, replace
 from collector.prometheus.metric import Series, same
 
 _CARD = {
-    "device": ("UUID", "uuid", "gpu_uuid", "gpu", "gpu_id", "accelerator_id", "neuroncore"),
+    "device": (
+        "UUID",
+        "uuid",
+        "gpu_uuid",
+        "gpu",
+        "gpu_id",
+        "accelerator_id",
+        "neuroncore",
+        "GpuDevice",
+    ),
     "instance": ("GPU_I_ID",),
     "host": ("Hostname", "hostname"),
-    "place": ("node", "kubernetes_node", "nodename"),
-    "machine": ("instance_id",),
-    "namespace": ("namespace",),
-    "pod": ("pod",),
-    "container": ("container",),
+    "place": ("node", "kubernetes_node", "nodename", "node_name", "NodeName"),
+    "machine": ("instance_id", "InstanceId"),
+    "namespace": ("namespace", "namespace_name", "Namespace"),
+    "pod": ("pod", "pod_name", "FullPodName", "PodName"),
+    "container": ("container", "container_name", "ContainerName"),
 }
 _MODEL = {"modelName": ("modelName", "card_series", "model")}
 # Every ratio may come as a percentage; what is above is no value.
@@ -40,7 +51,7 @@ SM_ACTIVE = replace(
 GPU_UTIL = replace(
     _ALONE,
     metric="DCGM_FI_DEV_GPU_UTIL",
-    also={"DCGM_FI_DEV_GPU_UTIL_RATIO": 100.0},
+    also={"DCGM_FI_DEV_GPU_UTIL_RATIO": 100.0, "container_gpu_utilization": 1.0},
     blind="whether cards worked, where the profiling metric is missing",
 )
 TENSOR = replace(
@@ -83,14 +94,22 @@ NEURON_ACTIVE = replace(
     _ALONE, metric="neuroncore_utilization_ratio", blind="whether Neuron cores worked"
 )
 DUTY_CYCLE = replace(
-    _ALONE, metric="duty_cycle", info={**_MODEL, **same("make")}, blind="whether TPUs worked"
+    _ALONE,
+    metric="duty_cycle",
+    also={"kubernetes_io:container_accelerator_duty_cycle": 1.0},
+    info={**_MODEL, **same("make")},
+    blind="whether TPUs worked, and cards of GKE without dcgm-exporter",
 )
 TENSORCORE = replace(
-    _ALONE, metric="tensorcore_utilization", blind="whether a busy TPU computes, or only waits"
+    _ALONE,
+    metric="tensorcore_utilization",
+    also={"kubernetes_io:container_accelerator_tensorcore_utilization": 1.0},
+    blind="whether a busy TPU computes, or only waits",
 )
 TPU_MEMORY = replace(
     _ALONE,
     metric="memory_bandwidth_utilization",
+    also={"kubernetes_io:container_accelerator_memory_bandwidth_utilization": 1.0},
     blind="whether a busy TPU moves memory, or only waits",
 )
 

@@ -265,3 +265,44 @@ def test_evidence_of_spinning_only_ever_lowers_activity_to_zero(
     assert found in (0.0, round(ratio, 9))
     if power is None and (tensor is None or dram is None):
         assert found == round(ratio, 9)
+
+
+@pytest.mark.parametrize(
+    ("name", "labels", "value"),
+    [
+        pytest.param(
+            "kubernetes_io:container_accelerator_duty_cycle",
+            {
+                "node_name": "gpu-0",
+                "namespace_name": "research",
+                "pod_name": "u1",
+                "container_name": "main",
+                "accelerator_id": "GPU-0",
+                "make": "nvidia",
+                "model": "nvidia-h100-80gb",
+            },
+            60.0,
+            id="GKE",
+        ),
+        pytest.param(
+            "container_gpu_utilization",
+            {
+                "NodeName": "gpu-0",
+                "Namespace": "research",
+                "PodName": "u1",
+                "ContainerName": "main",
+                "GpuDevice": "nvidia0",
+                "InstanceId": "i-0abc",
+            },
+            60.0,
+            id="EKS",
+        ),
+    ],
+)
+def test_managed_names_of_the_same_figure_are_read(
+    name: str, labels: dict[str, str], value: float
+) -> None:
+    facts = collect([*NODE, *POD, *line(name, labels, START, END, value=value)])
+    rows = facts.tables["usage"].filter(pl.col("meter") == "gpu_activity")
+    assert rows.select("node", "pod", "uid").unique().rows() == [("gpu-0", "u1", "u1")]
+    assert activity(facts) == 0.6
