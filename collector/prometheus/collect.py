@@ -9,13 +9,14 @@ from datetime import date, datetime
 import polars as pl
 
 from collector.prometheus import coverage, sight
+from collector.prometheus.allow_list import probe_labels, unlabelled
 from collector.prometheus.annotation_series import pod_annotations
 from collector.prometheus.claims import unread_claims
 from collector.prometheus.clean import Identity
 from collector.prometheus.nodes import Nodes, read_nodes, with_models
 from collector.prometheus.pods import Pods, read_pods
 from collector.prometheus.reader import Reader
-from collector.prometheus.series import ALL, FALLBACKS
+from collector.prometheus.series import ALL, FALLBACKS, POD_LABELS
 from collector.prometheus.source import SampleSource
 from collector.prometheus.steady import Steady
 from collector.prometheus.usage import Usage, read_usage
@@ -107,6 +108,9 @@ class PrometheusCollector:
         volumes = read_volumes(reader, lives.select("uid", "namespace", "pod").unique())
         if pods is not None and not self.api:
             reader.gaps.extend(unread_claims(reader, lives))
+        gaps, notes = unlabelled(asked, api=self.api)
+        reader.gaps += gaps
+        reader.notes += notes
         return Facts(
             window=window,
             tables=self._tables(day, nodes, pods, usage, volumes, sights),
@@ -180,6 +184,11 @@ class PrometheusCollector:
                 if other.metric in present
             ]
             ok = not present.isdisjoint(series.names)
+            if ok and series is POD_LABELS:
+                empty = probe_labels(self.source, reach, api=self.api)
+                if empty:
+                    found.append(empty)
+                    continue
             instead = f"absent; {others[0]} is read instead" if others else "no samples"
             if series.optional and not others:
                 instead, others = f"absent, as on many clusters: {series.blind}", [series.metric]

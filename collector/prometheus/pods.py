@@ -64,7 +64,6 @@ def read_pods(
     }
     steps["annotations"] = _steps(reader.read_steps(annotations), names, "annotations")
     steps["requests"], told = read_requests(reader, names, parts)
-    _say_if_unlabelled(steps["labels"], reader)
     runs = find_runs(_until_ended(frame, steps["phase"]), "uid", info.interval)
     segments = cut(runs, "uid", list(steps.values()))
     for step in steps.values():
@@ -147,14 +146,6 @@ def _steps(read: pl.DataFrame | None, names: pl.DataFrame, column: str) -> pl.Da
     if column == "annotations":  # the labels of their series
         frame = frame.rename({"labels": column})
     return changes(frame, ["uid"], [column])
-
-
-def _say_if_unlabelled(labels: pl.DataFrame, reader: Reader) -> None:
-    if labels.height and (labels["labels"] == "{}").all():
-        reader.notes.append(
-            "kube_pod_labels holds no labels: kube-state-metrics runs without "
-            "--metric-labels-allowlist; identity comes from the API or owners"
-        )
 
 
 def _times(reader: Reader, names: pl.DataFrame) -> pl.DataFrame:

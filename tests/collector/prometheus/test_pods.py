@@ -212,12 +212,6 @@ def test_labels_are_kept_sanitised_and_a_change_splits_the_life() -> None:
     ]
 
 
-def test_labels_that_are_not_exported_are_named() -> None:
-    samples = without(pod("u1", at("10:00"), at("11:00")), "kube_pod_labels")
-    facts = collect([*NODE, *samples, *line("kube_pod_labels", BASE, at("10:00"), at("11:00"))])
-    assert any("--metric-labels-allowlist" in note for note in facts.notes)
-
-
 @pytest.mark.parametrize(
     ("labels", "role"),
     [
