@@ -1,0 +1,13 @@
+"""Loopback ports that nobody listens on."""
+
+from __future__ import annotations
+
+import socket
+
+
+def free_port() -> int:
+    """A loopback port that is free right now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
