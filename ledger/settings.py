@@ -105,6 +105,12 @@ class Identity(Block):
         "owner-label:owner",
         "owner-label:team",
         "annotation:owner",
+        "label:skypilot-user",
+        "label:determined.ai/user",
+        "label:k8s.dstack.ai/user",
+        "annotation:metaflow/user",
+        "label:metaflow/user",
+        "label:user",
         "env:WANDB_USERNAME",
     )
     project: tuple[IdentityRule, ...] = (
@@ -112,6 +118,8 @@ class Identity(Block):
         "owner-label:project",
         "annotation:project",
         "env:WANDB_PROJECT",
+        "label:determined.ai/workspace",
+        "label:k8s.dstack.ai/project",
         "namespace",
     )
     phase: tuple[IdentityRule, ...] = ("label:phase", "annotation:phase")

@@ -19,6 +19,12 @@ from ledger.errors import SourceError
 from ledger.settings import KubernetesSource, resolve_path
 from ledger.text import without_credentials
 
+JSON = "application/json"
+METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+"""An object without specification and status if the server offers that, else the whole one."""
+METADATA_LIST = METADATA.replace("Metadata;", "MetadataList;")
+"""A list of such objects; a server refuses to write a list in the form of one, and vice versa."""
+
 TIMEOUT = (5.0, 60.0)  # seconds to connect, and between two reads
 ATTEMPTS = 5
 LONGEST_WAIT = 30.0  # seconds; a server that asks for more is taken at its word only so far
@@ -86,8 +92,12 @@ class Api:
         """Base URL of the server, without credentials."""
         return without_credentials(str(self._client.configuration.host))
 
-    def get(self, path: str, query: Mapping[str, str | int] | None = None) -> bytes:
+    def get(
+        self, path: str, query: Mapping[str, str | int] | None = None, accept: str = JSON
+    ) -> bytes:
         """The body of a GET; the server's clock is kept in ``clock``.
+
+        ``accept`` says in which forms, e.g. ``METADATA``, the best first.
 
         Retries no answer, 429 and 5xx, up to ``ATTEMPTS`` times, and waits as long as
         ``Retry-After`` says (at most ``LONGEST_WAIT`` seconds).
@@ -98,10 +108,10 @@ class Api:
         url = f"{path}?{urlencode(query)}" if query else path
         for attempt in stamina.retry_context(on=_again, attempts=ATTEMPTS, timeout=PATIENCE):
             with attempt:
-                return self._once(url)
+                return self._once(url, accept)
         raise AssertionError("the last attempt returns or raises")
 
-    def _once(self, url: str) -> bytes:
+    def _once(self, url: str, accept: str) -> bytes:
         from kubernetes.client.exceptions import ApiException
         from urllib3.exceptions import HTTPError
 
@@ -109,7 +119,7 @@ class Api:
         request = client.param_serialize(
             "GET",
             url,
-            header_params={"Accept": "application/json"},
+            header_params={"Accept": accept},
             query_params=[],
             auth_settings=["BearerToken"],
         )

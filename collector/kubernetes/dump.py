@@ -6,6 +6,7 @@ A dump is a file, or a folder of ``*.json`` and ``*.json.gz`` at any depth. A fi
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 from collections.abc import Iterator, Sequence
@@ -16,7 +17,7 @@ import msgspec
 
 from collector.folders import walk
 from collector.kubernetes.decode import decode, document
-from collector.kubernetes.kinds import KINDS, NODES, PODS, Kind
+from collector.kubernetes.kinds import KINDS, NODES, PODS, UNREAD, Kind
 from collector.kubernetes.objects import Document, Object
 from collector.kubernetes.rejects import Rejected, Rejects
 from collector.kubernetes.snapshot import Snapshot, newest
@@ -40,6 +41,7 @@ class _Content:
     """The objects of one file; kept only if the whole file could be read."""
 
     objects: dict[Kind, list[Object]] = field(default_factory=dict)
+    others: dict[tuple[str, str], list[Object]] = field(default_factory=dict)
     rejected: list[tuple[Kind, Rejected]] = field(default_factory=list)
     documents: int = 0
 
@@ -71,6 +73,8 @@ class DumpReader:
             readable += 1
             for kind, objects in content.objects.items():
                 lists.setdefault(kind, []).extend(objects)
+            for other, objects in content.others.items():
+                found.others.setdefault(other, []).extend(objects)
             for kind, rejected in content.rejected:
                 found.rejects.add(rejected.reason, kind.resource, rejected.detail)
         if not readable:
@@ -194,7 +198,7 @@ def _skip_blanks(text: str, position: int) -> int:
 
 
 def _take(envelope: Document, raw: bytes, content: _Content) -> None:
-    """Sort a document's objects by kind; kinds that are not read are never decoded."""
+    """Sort a document's objects by kind; of kinds that are not read, owners by their metadata."""
     if not envelope.kind.endswith("List"):
         _add(envelope.kind, envelope.api_version, raw, content)
         return
@@ -215,11 +219,22 @@ def _known(name: str, api_version: str) -> Kind | None:
 def _add(name: str, api_version: str, raw: bytes, content: _Content) -> None:
     kind = _known(name, api_version)
     if kind is None:
+        _keep_other(name, api_version.rpartition("/")[0], raw, content)
         return
     try:
         content.objects.setdefault(kind, []).append(decode(kind, raw))
     except Rejected as rejected:
         content.rejected.append((kind, rejected))
+
+
+def _keep_other(name: str, group: str, raw: bytes, content: _Content) -> None:
+    """An object of a kind that is not read may own others: its metadata is enough."""
+    if (group, name) in UNREAD:
+        return
+    with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
+        item = msgspec.json.decode(raw, type=Object)
+        item.metadata.annotations = None
+        content.others.setdefault((name, group), []).append(item)
 
 
 def _gap(kind: Kind, path: Path) -> Gap:

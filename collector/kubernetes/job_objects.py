@@ -1,13 +1,14 @@
 """Jobs of all kinds, as partial structs: their state, and how long they hold their pods.
 
 Field names are those of the custom resources. A version that lacks one leaves it null; nothing of
-commands, environments or templates is read.
+commands, environments or templates is kept but the variables of a RayJob that name its run.
 """
 
 from __future__ import annotations
 
 import msgspec
 
+from collector.kubernetes.environment import of_ray_job
 from collector.kubernetes.objects import Condition, Object, Part, Scalar
 
 
@@ -84,6 +85,8 @@ class RayJobSpec(Part, omit_defaults=True):
     deletion_policy: Scalar = None
     deletion_strategy: DeletionStrategy | None = None
     cluster_selector: dict[str, str] | None = None
+    entrypoint: Scalar = None
+    runtime_env_yaml: Scalar = msgspec.field(default=None, name="runtimeEnvYAML")
 
 
 class RayTimes(Part):
@@ -109,10 +112,20 @@ class RayJobStatus(Part, omit_defaults=True):
 
 
 class RayJob(Object):
-    """A RayJob."""
+    """A RayJob; ``environment`` is what is kept of the variables that it sets."""
 
     spec: RayJobSpec = msgspec.field(default_factory=RayJobSpec)
     status: RayJobStatus = msgspec.field(default_factory=RayJobStatus)
+    # Under a key that no document has: it is told by __post_init__, never decoded.
+    environment: dict[str, str] = msgspec.field(default_factory=dict, name="(environment)")
+
+    def __post_init__(self) -> None:
+        """Take what names the run out of command and environment, and forget the rest."""
+        told = of_ray_job(self.spec.runtime_env_yaml, self.spec.entrypoint)
+        if self.status.job_id:
+            told.setdefault("RAY_JOB_SUBMISSION_ID", str(self.status.job_id))
+        self.environment = told
+        self.spec.entrypoint = self.spec.runtime_env_yaml = None
 
 
 class RunPolicy(Part, omit_defaults=True):

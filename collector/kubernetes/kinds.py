@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from collector.kubernetes.client import JSON, METADATA_LIST
 from collector.kubernetes.device_objects import ResourceClaim, ResourceSlice
 from collector.kubernetes.events import Event
 from collector.kubernetes.job_objects import Job, RayCluster, RayJob, VolcanoJob, Workflow
@@ -19,6 +20,7 @@ from collector.kubernetes.scaling_objects import (
 )
 from collector.kubernetes.volume_objects import PersistentVolume, PersistentVolumeClaim
 from collector.source import KubernetesAccess, Permissions
+from collector.systems import SYSTEMS
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,11 @@ class Kind:
     optional: bool = False
     fields: str = ""
     only: tuple[str, ...] = ()
+
+    @property
+    def accept(self) -> str:
+        """The form in which a list of it is asked for: bare where only owners and labels matter."""
+        return METADATA_LIST if self.form is Object else JSON
 
     @property
     def custom(self) -> bool:
@@ -229,9 +236,11 @@ KINDS: tuple[Kind, ...] = (
     NODES,
     NAMESPACES,
     *JOB_KINDS,
+    Kind("CronJob", "batch", ("v1",), "cronjobs"),
     Kind("ReplicaSet", "apps", ("v1",), "replicasets"),
     DEPLOYMENTS,
     Kind("StatefulSet", "apps", ("v1",), "statefulsets"),
+    Kind("DaemonSet", "apps", ("v1",), "daemonsets"),
     RAY_JOBS,
     RAY_CLUSTERS,
     Kind("RayService", "ray.io", ("v1",), "rayservices"),
@@ -256,6 +265,18 @@ KINDS: tuple[Kind, ...] = (
 )
 
 
+UNREAD = frozenset({("", "Secret"), ("", "ConfigMap")})
+"""Group and kind of what is never read as an owner."""
+
+OWNERS: tuple[tuple[str, str], ...] = tuple(
+    (owner.group, owner.resource)
+    for one in SYSTEMS
+    for owner in one.objects
+    if (owner.group, owner.kind) not in {(kind.group, kind.name) for kind in KINDS}
+)
+"""Group and resource of further owners, which are asked for where an object names one."""
+
+
 def permissions() -> Permissions:
     """The access that a live cluster needs: get and list, one rule per API group.
 
@@ -265,6 +286,8 @@ def permissions() -> Permissions:
     for kind in KINDS:
         if not kind.only:
             groups.setdefault(kind.group, []).append(kind.plural)
+    for group, plural in OWNERS:
+        groups.setdefault(group, []).append(plural)
     single = (
         KubernetesAccess(kind.group, (kind.plural,), kind.only[1:], kind.only[0])
         for kind in KINDS

@@ -11,6 +11,7 @@ import msgspec
 
 from collector.kubernetes.client import Api, ApiError
 from collector.kubernetes.decode import decode, document
+from collector.kubernetes.further import read_others
 from collector.kubernetes.kinds import KINDS, PODS, Kind
 from collector.kubernetes.objects import Object
 from collector.kubernetes.rejects import Rejected, Rejects
@@ -32,6 +33,7 @@ class _Listing:
 
     objects: list[Object] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
+    served: bool = True
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,7 @@ class LiveReader:
 
     def _read(self, api: Api) -> Snapshot:
         found = Snapshot()
+        unserved: set[tuple[str, str]] = set()
         for kind in KINDS:
             try:
                 listing = self._list(api, kind)
@@ -73,6 +76,9 @@ class LiveReader:
             found.taken_at = found.taken_at or api.clock
             found.lists[kind] = newest(listing.objects)
             _tally(found.rejects, kind, listing)
+            if not listing.served:
+                unserved.add((kind.group, kind.name))
+        read_others(api, found, frozenset(unserved), self.page)
         return found
 
     def probe(self) -> Sequence[Probe]:
@@ -107,7 +113,7 @@ class LiveReader:
             return self._whole(api, kind)
         except ApiError as error:
             if _missing(kind, error):
-                return _Listing()
+                return _Listing(served=False)
             raise
 
     def _whole(self, api: Api, kind: Kind) -> _Listing:
@@ -128,7 +134,8 @@ class LiveReader:
             if not token:
                 return listing
             query: dict[str, str | int] = {"limit": limit or self.page, "continue": token}
-            raw = api.get(path, query | ({"fieldSelector": kind.fields} if kind.fields else {}))
+            query |= {"fieldSelector": kind.fields} if kind.fields else {}
+            raw = api.get(path, query, kind.accept)
 
     def _find(self, api: Api, kind: Kind, limit: int | None) -> tuple[str, bytes]:
         """The first page, and the path (the version) that serves it."""
@@ -138,7 +145,7 @@ class LiveReader:
         refused: ApiError | None = None
         for root, path in zip(kind.roots, kind.paths, strict=True):
             try:
-                return path, api.get(path, query)
+                return path, api.get(path, query, kind.accept)
             except ApiError as error:
                 # A server answers 403 before it looks whether a kind exists at all.
                 unknown = error.status == 403 and kind.custom and not _served(api, root, kind)

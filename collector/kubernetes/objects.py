@@ -27,6 +27,12 @@ class OwnerReference(Part):
     name: str
     uid: str = ""
     controller: bool | None = None
+    api_version: str = ""
+
+    @property
+    def group(self) -> str:
+        """API group, empty for the core."""
+        return self.api_version.rpartition("/")[0]
 
 
 class Metadata(Part):
@@ -68,11 +74,24 @@ class Resources(Part):
     limits: dict[str, str | int | float] | None = None
 
 
+class FieldReference(Part):
+    """``env[].valueFrom.fieldRef``: a field of the pod itself."""
+
+    field_path: str = ""
+
+
+class ValueSource(Part):
+    """``env[].valueFrom``; which secret or config map a value comes from is not read."""
+
+    field_ref: FieldReference | None = None
+
+
 class Variable(Part):
     """``env[]``; one that takes its value from elsewhere has no ``value``."""
 
     name: str = ""
     value: str | None = None
+    value_from: ValueSource | None = None
 
 
 class Container(Part):

@@ -23,6 +23,7 @@ class Snapshot:
     Args:
         lists: Objects per kind, unique by uid. A kind that could not be listed is absent; one
             that is not installed is present and empty.
+        others: Owners of kinds that are not listed, by kind and API group.
         taken_at: The moment by the API server's clock; None for dumps, which carry none.
         gaps: Kinds that could not be read.
         rejects: Objects and files put aside so far; the collector adds to it.
@@ -30,6 +31,7 @@ class Snapshot:
     """
 
     lists: dict[Kind, list[Object]] = field(default_factory=dict)
+    others: dict[tuple[str, str], list[Object]] = field(default_factory=dict)
     taken_at: datetime | None = None
     gaps: list[Gap] = field(default_factory=list)
     rejects: Rejects = field(default_factory=Rejects)

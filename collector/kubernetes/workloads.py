@@ -7,33 +7,19 @@ from datetime import datetime
 from fnmatch import fnmatchcase
 from fractions import Fraction
 
+from collector import systems
 from collector.cards import choose, request_json
 from collector.kubernetes.demand import effective_request
+from collector.kubernetes.environment import of_pod
 from collector.kubernetes.frames import Row, days_of
 from collector.kubernetes.life import Life
 from collector.kubernetes.objects import Object, Pod
-from collector.kubernetes.owners import Ownership, role
+from collector.kubernetes.owners import Ownership
 from collector.kubernetes.quantities import milli, whole
 from collector.kubernetes.rejects import Rejected
 from collector.labels import ANNOTATIONS
 from ledger.text import canonical_json
 from ledger.window import Window
-
-# Variables that name a run; no other variable is ever kept.
-ENVIRONMENT = frozenset(
-    {
-        "WANDB_RUN_GROUP",
-        "WANDB_RUN_ID",
-        "WANDB_PROJECT",
-        "WANDB_ENTITY",
-        "WANDB_NAME",
-        "WANDB_USERNAME",
-        "MLFLOW_EXPERIMENT_NAME",
-        "MLFLOW_RUN_ID",
-        "MLFLOW_EXPERIMENT_ID",
-        "RAY_JOB_SUBMISSION_ID",
-    }
-)
 
 
 def workload_rows(facts: Row, life: Life, window: Window, now: datetime | None) -> Iterator[Row]:
@@ -90,11 +76,11 @@ def pod_facts(
         ),
         "root_kind": root.kind if root else None,
         "root_name": root.name if root else None,
-        "role": role(pod, ownership),
+        "role": ownership.role,
         "labels": canonical_json(pod.labels),
         "owner_labels": canonical_json(ownership.labels),
         "annotations": canonical_json(kept_annotations(pod, keep)),
-        "environment": canonical_json(_environment(pod)),
+        "environment": canonical_json(of_pod(pod, ownership.environment)),
         "cpu_millicores": milli(request.get("cpu", Fraction(0))),
         "memory_bytes": whole(request.get("memory", Fraction(0))),
         "gpus": whole(Fraction(card.units or 0)),
@@ -120,20 +106,11 @@ def pod_request(pod: Pod) -> dict[str, Fraction]:
 
 
 def kept_annotations(item: Object, keep: Sequence[str]) -> dict[str, str]:
-    """The annotations of an object that are kept: those of ``ANNOTATIONS``, and by globs."""
+    """The annotations of an object that are kept: identity and cards, by systems, and by globs."""
     return {
         key: value
         for key, value in (item.metadata.annotations or {}).items()
         if key.rpartition("/")[2] in ANNOTATIONS
+        or key in systems.ANNOTATIONS
         or any(fnmatchcase(key, pattern) for pattern in keep)
     }
-
-
-def _environment(pod: Pod) -> dict[str, str]:
-    """Allow-listed variables with a literal value; the first container that sets one wins."""
-    found: dict[str, str] = {}
-    for container in pod.spec.containers or ():
-        for variable in container.env or ():
-            if variable.name in ENVIRONMENT and variable.value:
-                found.setdefault(variable.name, variable.value)
-    return found

@@ -7,9 +7,8 @@ import re
 from collector.systems.model import ObjectKind, Owner, Role, Sign, System, annotation, label
 from collector.systems.training import BATCH_JOB, JOB_NAMES
 
-_UID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
-_NAMED_GANG = re.compile(rf"(?!(?:pg-.*-|podgroup-){_UID}$)(.+)")
-"""A gang that somebody named; schedulers call those of single pods after the pod and its uid."""
+_NAMED_GANG = re.compile(r"(?!pg-|podgroup-)(.+)")
+"""A gang that somebody named; schedulers call their own after the job, or the pod, and its uid."""
 _POD_SET = re.compile(r"(?![0-9a-f]{8}$)(.+)")
 
 GENERAL: tuple[System, ...] = (
@@ -68,7 +67,7 @@ GENERAL: tuple[System, ...] = (
             ),
         ),
         roles=(Role("subgroup", (label("kai.scheduler/subgroup-name"),)),),
-        note="the group of a single bare pod bears the pod's name and uid and says nothing",
+        note="groups that the scheduler made itself are called pg-… and tell nothing new",
     ),
     System(
         "Gangs of plain pods (Volcano, coscheduling)",

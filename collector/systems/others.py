@@ -59,7 +59,7 @@ OTHERS: tuple[System, ...] = (
         objects=(ObjectKind("FlyteWorkflow", "flyte.lyft.com"),),
         chain=(Owner("FlyteWorkflow", (label("execution-id"),), "flyte.lyft.com"),),
         under=_TRAINING,
-        roles=(Role("flyte-task", (label("task-name"),)),),
+        roles=(Role("step", (label("task-name"),)),),
     ),
     System(
         "Metaflow",
@@ -70,7 +70,7 @@ OTHERS: tuple[System, ...] = (
         virtual=True,
         roles=(
             Role(
-                "metaflow-step",
+                "step",
                 (annotation("metaflow/step_name"), label("metaflow/step_name")),
             ),
         ),
@@ -82,7 +82,7 @@ OTHERS: tuple[System, ...] = (
         needs=(label("task_id"),),
         chain=(Owner("Dag", (annotation("dag_id"), label("dag_id"))),),
         virtual=True,
-        roles=(Role("airflow-task", (annotation("task_id"), label("task_id"))),),
+        roles=(Role("step", (annotation("task_id"), label("task_id"))),),
     ),
     System(
         "Spark",

@@ -135,7 +135,7 @@ TRAINING: tuple[System, ...] = (
         under=("StatefulSet", "Pod"),
         roles=(
             Role(
-                "lws-role",
+                "lws",
                 (label("leaderworkerset.sigs.k8s.io/worker-index"),),
                 {"0": "leader"},
                 other="worker",
@@ -189,9 +189,6 @@ TRAINING: tuple[System, ...] = (
         ),
         chain=(Owner("DstackRun", (label("k8s.dstack.ai/name"),)),),
         virtual=True,
-        roles=(
-            Role("dstack", (label("app.kubernetes.io/name"),), shape=re.compile(r"dstack-(.+)")),
-        ),
         user=(label("k8s.dstack.ai/user"),),
     ),
     System(
@@ -223,11 +220,11 @@ TRAINING: tuple[System, ...] = (
         chain=(Owner("Workflow", (label("workflows.argoproj.io/workflow"),), "argoproj.io"),),
         roles=(
             Role(
-                "argo-template",
+                "step",
                 (annotation("workflows.argoproj.io/node-name"),),
                 shape=_ARGO_NODE,
             ),
         ),
-        note="the role is the step as the template of the workflow calls it",
+        note="the role is the step as the workflow calls it",
     ),
 )

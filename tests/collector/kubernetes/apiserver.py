@@ -11,7 +11,8 @@ As a process of its own, from a folder of kubectl dumps or a file of them::
 
 It speaks what a reader of lists can meet: `limit` and `continue` with a consistent snapshot,
 410 Gone for an expired token, 403 for a resource, 429 with Retry-After, 5xx, a dropped connection,
-an answer that never comes, 401 without the token, and discovery of a group's resources.
+an answer that never comes, 401 without the token, discovery of a group's resources, a single
+object by its name, and the form with metadata only.
 """
 
 from __future__ import annotations
@@ -41,9 +42,11 @@ CORE = (
     "/api/v1/resourcequotas",
     "/api/v1/events",
     "/apis/batch/v1/jobs",
+    "/apis/batch/v1/cronjobs",
     "/apis/apps/v1/replicasets",
     "/apis/apps/v1/deployments",
     "/apis/apps/v1/statefulsets",
+    "/apis/apps/v1/daemonsets",
 )
 
 
@@ -77,6 +80,7 @@ class Request:
     token: str | None
     at: float
     fields: str | None = None
+    accept: str = ""
 
 
 class _Quiet(ThreadingHTTPServer):
@@ -150,14 +154,14 @@ class ApiServer:
         self._thread.join()
 
     def answer(
-        self, path: str, query: Mapping[str, list[str]], authorization: str
+        self, path: str, query: Mapping[str, list[str]], authorization: str, accept: str = ""
     ) -> tuple[int, Mapping[str, str], bytes]:
         """Status, headers and body of a GET."""
         token = query.get("continue", [""])[0] or None
         limit = int(query["limit"][0]) if "limit" in query else None
         with self._lock:
             fields = query.get("fieldSelector", [""])[0] or None
-            self.requests.append(Request(path, limit, token, time.monotonic(), fields))
+            self.requests.append(Request(path, limit, token, time.monotonic(), fields, accept))
             fault = self._fault(path, token)
         if self.token and authorization.lower() != f"bearer {self.token}".lower():
             return 401, {}, _status(401, "Unauthorized")
@@ -165,8 +169,21 @@ class ApiServer:
             self._stopping.wait(fault.seconds)
             return fault.status, fault.headers, fault.body or _status(fault.status, "fault")
         if path in self.lists:
-            return self._page(path, limit, token)
+            return self._page(path, limit, token, accept)
+        if (item := self._one(path)) is not None:
+            return _formed(item, "PartialObjectMetadata", accept)
         return self._discovery(path)
+
+    def _one(self, path: str) -> Json | None:
+        """The object at a path, in a namespace or in none."""
+        parent, _, name = path.rpartition("/")
+        root, _, inner = parent.partition("/namespaces/")
+        namespace, _, plural = inner.rpartition("/")
+        for item in self.lists.get(f"{root}/{plural}" if namespace else parent, ()):
+            where = item["metadata"].get("namespace") or ""
+            if (item["metadata"]["name"], where) == (name, namespace):
+                return item
+        return None
 
     def _fault(self, path: str, token: str | None) -> Fault | None:
         for fault in self.faults.get(path, ()):
@@ -178,7 +195,7 @@ class ApiServer:
         return None
 
     def _page(
-        self, path: str, limit: int | None, token: str | None
+        self, path: str, limit: int | None, token: str | None, accept: str
     ) -> tuple[int, Mapping[str, str], bytes]:
         with self._lock:
             if token is None:
@@ -202,14 +219,23 @@ class ApiServer:
         }
         if self.on_page:
             self.on_page(path)
-        return 200, {}, json.dumps(body).encode()
+        return _formed(body, "PartialObjectMetadataList", accept)
 
     def _discovery(self, root: str) -> tuple[int, Mapping[str, str], bytes]:
-        places = (path.rpartition("/") for path in self.lists)
-        names = [name for place, _, name in places if _within(root, place)]
-        if not names:
+        resources: list[Json] = [
+            {"name": path.rpartition("/")[2]}
+            | ({"kind": kind_of(path, items), "namespaced": _namespaced(items)} if items else {})
+            for path, items in self.lists.items()
+            if _within(root, path.rpartition("/")[0])
+        ]
+        if not resources:
             return 404, {}, b"404 page not found\n"
-        body = {"kind": "APIResourceList", "resources": [{"name": name} for name in names]}
+        # Subresources stand beside their resource and bear its kind.
+        resources += [{**one, "name": f"{one['name']}/status"} for one in resources]
+        body = {
+            "kind": "APIResourceList",
+            "resources": sorted(resources, key=lambda one: one["name"]),
+        }
         return 200, {}, json.dumps(body).encode()
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
@@ -222,7 +248,10 @@ class ApiServer:
             def do_GET(self) -> None:
                 url = urlsplit(self.path)
                 status, headers, body = server.answer(
-                    url.path, parse_qs(url.query), self.headers.get("Authorization") or ""
+                    url.path,
+                    parse_qs(url.query),
+                    self.headers.get("Authorization") or "",
+                    self.headers.get("Accept") or "",
                 )
                 if status == 0:
                     self.close_connection = True
@@ -244,14 +273,43 @@ class ApiServer:
         return Handler
 
 
+def _bare(item: Json) -> Json:
+    """Items of a list carry neither kind nor apiVersion, as in the real API."""
+    return {key: value for key, value in item.items() if key not in ("kind", "apiVersion")}
+
+
+def _formed(body: Json, form: str, accept: str) -> tuple[int, Mapping[str, str], bytes]:
+    """A body in the first form that is asked for; one that does not fit it is 406, as for real."""
+    asked = accept.partition(",")[0].partition("as=")[2].partition(";")[0]
+    if not asked:
+        return 200, {}, json.dumps(body).encode()
+    if asked != form:
+        return 406, {}, _status(406, "NotAcceptable")
+    bare = [_metadata_only(item) for item in body.get("items", ())]
+    made = _metadata_only(body) | ({"items": bare} if form.endswith("List") else {})
+    return 200, {}, json.dumps(made | {"kind": form, "apiVersion": "meta.k8s.io/v1"}).encode()
+
+
+def _metadata_only(item: Json) -> Json:
+    return {
+        "kind": "PartialObjectMetadata",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": item.get("metadata", {}),
+    }
+
+
+def kind_of(path: str, items: Sequence[Json]) -> str:
+    """The kind that discovery tells of a list: that of its objects."""
+    return str(items[0].get("kind") or path.rpartition("/")[2])
+
+
 def _within(root: str, place: str) -> bool:
     """Whether a list stands in a group's version, be it in one namespace of it."""
     return place == root or place.startswith(f"{root}/namespaces/")
 
 
-def _bare(item: Json) -> Json:
-    """Items of a list carry neither kind nor apiVersion, as in the real API."""
-    return {key: value for key, value in item.items() if key not in ("kind", "apiVersion")}
+def _namespaced(items: Sequence[Json]) -> bool:
+    return "namespace" in items[0]["metadata"]
 
 
 def _status(code: int, reason: str) -> bytes:
