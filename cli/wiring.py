@@ -38,7 +38,7 @@ class Source:
     """A source named by the settings, not yet built.
 
     Args:
-        kind: billing, kubernetes, prometheus, storage or prices.
+        kind: billing, kubernetes, prometheus, slurm, storage or prices.
         name: The name that its collector will have; stands in the source column of its rows.
         required: Whether a gap in it gives exit code 3.
         per_day: Whether it is asked one UTC day at a time, as a day of it is large.
@@ -107,7 +107,7 @@ def sources(loaded: LoadedSettings) -> list[Source]:
     """Every source that the settings name, bills first."""
     found = [_bill(bill, loaded.base) for bill in loaded.settings.billing]
     for cluster in loaded.settings.clusters:
-        found += _cluster(cluster, loaded.base)
+        found += _cluster(cluster, loaded)
     found += [_store(store, loaded) for store in loaded.settings.storage]
     if loaded.settings.prices:
         found.append(_prices(loaded))
@@ -123,14 +123,14 @@ def _bill(bill: Bill, base: Path) -> Source:
     return Source("billing", bill.name, bill.required, False, build)
 
 
-def _cluster(cluster: Cluster, base: Path) -> list[Source]:
-    found = []
+def _cluster(cluster: Cluster, loaded: LoadedSettings) -> list[Source]:
+    found, base = [], loaded.base
     if cluster.kubernetes:
 
         def build_kubernetes() -> Collector:
             from collector import kubernetes
 
-            return kubernetes.from_settings(cluster, base)
+            return kubernetes.from_settings(cluster, base, loaded.settings.identity)
 
         found.append(
             Source(
@@ -159,6 +159,15 @@ def _cluster(cluster: Cluster, base: Path) -> list[Source]:
                 cluster.name,
             )
         )
+    if cluster.slurm:
+
+        def build_slurm() -> Collector:
+            from collector import slurm
+
+            return slurm.from_settings(cluster, base)
+
+        name, required = f"slurm/{cluster.name}", cluster.slurm.required
+        found.append(Source("slurm", name, required, False, build_slurm, cluster.name))
     return found
 
 

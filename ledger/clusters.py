@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field, model_validator
 
-from ledger.block import Block, Name
+from ledger.block import Block, Name, TimeZone
 
 
 class KubernetesSource(Block):
@@ -76,9 +76,34 @@ class PrometheusSource(Block):
         return self
 
 
+class SlurmSource(Block):
+    """Where the jobs of a Slurm cluster are read: what `sacct` wrote, and the list of its nodes."""
+
+    sacct: str = Field(description="file, folder or glob of `sacct -P` or `sacct --json` output")
+    nodes: str | None = Field(
+        None, description="file, folder or glob of `scontrol show node` or `sinfo -N -o` output"
+    )
+    cluster: str | None = Field(
+        None, description="name of the cluster in Slurm, where files hold jobs of several"
+    )
+    timezone: TimeZone | None = Field(
+        None, description="zone of times that carry none, default UTC; JSON carries its own"
+    )
+    delimiter: str | None = Field(
+        None, min_length=1, description="what stands between cells of text; default: by its header"
+    )
+    pods: bool | None = Field(
+        None,
+        description="whether Slurm's nodes are pods of this cluster (Slinky); default: whether "
+        "the cluster has a kubernetes block",
+    )
+    required: bool = True
+
+
 class Cluster(Block):
     """A cluster and where its facts come from."""
 
     name: Name
     kubernetes: KubernetesSource | None = None
     prometheus: PrometheusSource | None = None
+    slurm: SlurmSource | None = None

@@ -21,6 +21,7 @@ from ledger.block import Block, Name, TimeZone
 from ledger.clusters import Cluster as Cluster
 from ledger.clusters import KubernetesSource as KubernetesSource
 from ledger.clusters import PrometheusSource as PrometheusSource
+from ledger.clusters import SlurmSource as SlurmSource
 from ledger.node_pools import NodePool as NodePool
 from ledger.node_pools import PoolMatch as PoolMatch
 from ledger.pricing import Currency
@@ -112,6 +113,7 @@ class Identity(Block):
         "label:metaflow/user",
         "label:user",
         "env:WANDB_USERNAME",
+        "label:slurm/user",
     )
     project: tuple[IdentityRule, ...] = (
         "label:project",
@@ -229,6 +231,14 @@ class Settings(Block):
             "clusters {} and {} read the same Kubernetes objects: one of them is too much",
         )
         _refuse_one_place(
+            [
+                (c.name, (_plain(c.slurm.sacct), c.slurm.cluster))
+                for c in self.clusters
+                if c.slurm
+            ],
+            "clusters {} and {} read the same jobs of Slurm: give both a slurm.cluster",
+        )
+        _refuse_one_place(
             [(bill.name, (_plain(bill.path),)) for bill in self.billing],
             "the bills {} and {} read the same path: one of them is too much",
         )
@@ -264,6 +274,7 @@ def named_sources(settings: Settings) -> dict[str, bool]:
         for kind, source in (
             ("kubernetes", cluster.kubernetes),
             ("prometheus", cluster.prometheus),
+            ("slurm", cluster.slurm),
         ):
             if source:
                 found[f"{kind}/{cluster.name}"] = source.required

@@ -18,6 +18,9 @@ def blind_spots(settings: Settings) -> Iterator[tuple[str, str]]:
     if not settings.clusters:
         yield "clusters", "which experiment used a node: its bill goes by its own tags"
     for cluster in settings.clusters:
+        if cluster.slurm and not (cluster.kubernetes or cluster.prometheus):
+            yield f"prometheus/{cluster.name}", "GPU activity: what was held but not used"
+            continue
         if not cluster.kubernetes:
             yield f"kubernetes/{cluster.name}", "owners, annotations and exact start and end times"
         if not cluster.prometheus:

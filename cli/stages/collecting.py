@@ -158,7 +158,7 @@ def _kept(
     known = {day: before[day] for day in days if day in before}
     if outcome.kind == "billing" and (outcome.facts is None or _cut(outcome.facts)):
         return frozenset(day for day, earlier in known.items() if earlier.complete)
-    if outcome.kind == "prometheus":
+    if outcome.kind in ("prometheus", "slurm"):
         return frozenset(day for day, earlier in known.items() if _poorer(outcome, earlier))
     return frozenset()
 
