@@ -41,26 +41,17 @@ def above(samples: pl.DataFrame, slots: pl.DataFrame, crossing: Crossing) -> pl.
     """The mean of what a pod used above its request, in the slots in which use crosses it.
 
     Args:
-        samples: ``ident``, ``life``, ``time``, ``value`` and perhaps ``seconds`` as weight.
+        samples: ``ident``, ``life``, ``time``, ``value`` and perhaps ``micros`` as weight.
         slots: The meter's rows of ``usage``: ``uid``, ``slot``, ``STATISTICS`` and more.
         crossing: The pods and their requests.
 
     Returns:
         Rows like ``slots``, of the meter above, with a mean alone; none for other slots.
     """
-    name, column, unit = METERS[crossing.meter]
-    asked = (
-        crossing.requests.select("uid", "start", (pl.col(column) / unit).alias("asked"))
-        .drop_nulls()
-        .sort("start")
-    )
-    ranges = asked.group_by("uid").agg(
-        pl.col("asked").min().alias("least"), pl.col("asked").max().alias("most")
-    )
-    crossed = slots.join(ranges, on="uid", maintain_order="left").filter(
-        (pl.col("min") < pl.col("most")) & (pl.col("max") > pl.col("least"))
-    )
-    weight = pl.col("seconds") if "seconds" in samples.columns else pl.lit(1.0)
+    name = METERS[crossing.meter][0]
+    asked = _asked(crossing)
+    crossed = crossed_slots(slots, crossing)
+    weight = pl.col("micros") if "micros" in samples.columns else pl.lit(1.0)
     pairs = crossed.select("uid", "slot").join(crossing.lives, on="uid")
     inside = samples.with_columns(slot=slot_of("time")).join(pairs, on=["life", "slot"])
     beat = ["uid", "slot", pl.col("time").dt.truncate(crossing.step).alias("beat")]
@@ -80,10 +71,28 @@ def above(samples: pl.DataFrame, slots: pl.DataFrame, crossing: Crossing) -> pl.
         .agg(told=(excess * pl.col("weight")).sum() / pl.col("weight").sum())
     )
     rows = crossed.join(means, on=["uid", "slot"], maintain_order="left")
-    nothing = [pl.lit(None, pl.Float64).alias(part) for part in STATISTICS if part != "mean"]
-    return rows.with_columns(
-        *nothing,
-        mean="told",
-        last_change=pl.lit(None, slots.schema["last_change"]),
-        meter=pl.lit(name),
-    ).select(slots.columns)
+    kept = [part for part in STATISTICS if part != "mean" and part in slots.columns]
+    nothing = [pl.lit(None, pl.Float64).alias(part) for part in kept]
+    return rows.with_columns(*nothing, mean="told", meter=pl.lit(name)).select(slots.columns)
+
+
+def crossed_slots(slots: pl.DataFrame, crossing: Crossing) -> pl.DataFrame:
+    """The slots in which use crosses what the pod asked for at any time, as far as bounds tell."""
+    ranges = (
+        _asked(crossing)
+        .group_by("uid")
+        .agg(pl.col("asked").min().alias("least"), pl.col("asked").max().alias("most"))
+    )
+    return slots.join(ranges, on="uid", maintain_order="left").filter(
+        (pl.col("min") < pl.col("most")) & (pl.col("max") > pl.col("least"))
+    )
+
+
+def _asked(crossing: Crossing) -> pl.DataFrame:
+    """``uid``, ``start``, ``asked``: the requests of pods, in units of the meter."""
+    _, column, unit = METERS[crossing.meter]
+    return (
+        crossing.requests.select("uid", "start", (pl.col(column) / unit).alias("asked"))
+        .drop_nulls()
+        .sort("start")
+    )

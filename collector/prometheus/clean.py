@@ -21,6 +21,7 @@ from ledger.facts import Quarantine
 from ledger.text import canonical_json
 from ledger.window import Window
 
+_SECOND = 1_000_000
 ABSURD = timedelta(days=3653)  # no store holds samples ten years away from the day asked for
 
 
@@ -81,45 +82,51 @@ def clean(raw: pl.DataFrame, series: Series, window: Window, who: Identity) -> C
         who: Whose samples are kept.
     """
     texts = raw["labels"].unique().sort()
-    table, strange = _label_table(texts, series, who)
-    bad = _count_strangers(raw, strange, series, window)
-    rows = _by_number(raw, texts, table)
-    read = rows.filter(_inside("time", window)).height + sum(entry.count for entry in bad)
-    rows, garbage = _sift(rows, series, window)
+    table, strange = label_table(texts, series, who)
+    bad = count_strangers(raw, strange, series, window)
+    rows = by_number(raw, texts, table)
+    read = rows.filter(inside("time", window)).height + sum(entry.count for entry in bad)
+    rows, garbage = sift(rows, series, window)
     if series.nonzero:
         rows = rows.filter(pl.col("value") != 0)
-    rows = _once(rows)
+    rows = once(rows)
     interval = _usual(rows)
     numbers = table.select("ident", "origin", "meaning")  # in order of the series
     rows = rows.with_columns(column.gather(rows["series"]) for column in numbers)
-    rows, conflicts = _collapse(rows, window)
+    rows, conflicts = collapse(rows, window)
     rows = _thin(rows, interval, table)
-    notes = (
-        (
-            f"{series.metric}: {conflicts} times with different values of one meaning; "
-            "the copy with more labels was taken, then the first by name",
-        )
-        if conflicts
-        else ()
+    return Cleaned(
+        rows.select("ident", "meaning", "time", "value"),
+        meanings_of(table, series),
+        interval,
+        (*bad, *garbage),
+        conflict_notes(series, conflicts),
+        read,
     )
+
+
+def meanings_of(table: pl.DataFrame, series: Series) -> pl.DataFrame:
+    """The meanings of ``Cleaned`` from a table of label sets."""
     columns = [*series.columns, *(["labels_kept"] if series.prefix else [])]
-    meanings = (
+    return (
         table.select("ident", "meaning", *columns)
         .unique("meaning")
         .sort("meaning")
         .rename({"labels_kept": "labels"}, strict=False)
     )
-    return Cleaned(
-        rows.select("ident", "meaning", "time", "value"),
-        meanings,
-        interval,
-        (*bad, *garbage),
-        notes,
-        read,
+
+
+def conflict_notes(series: Series, conflicts: int) -> tuple[str, ...]:
+    """What a reader should know of copies that disagree."""
+    if not conflicts:
+        return ()
+    return (
+        f"{series.metric}: {conflicts} times with different values of one meaning; "
+        "the copy with more labels was taken, then the first by name",
     )
 
 
-def _label_table(
+def label_table(
     texts: pl.Series,
     series: Series,
     who: Identity,
@@ -148,7 +155,7 @@ def _label_table(
     return table, strange
 
 
-def _by_number(raw: pl.DataFrame, texts: pl.Series, table: pl.DataFrame) -> pl.DataFrame:
+def by_number(raw: pl.DataFrame, texts: pl.Series, table: pl.DataFrame) -> pl.DataFrame:
     """``series``, ``time``, ``value`` of the samples that are kept.
 
     Labels are compared once, as categories: joined as text they take most of the time of a day.
@@ -163,7 +170,7 @@ def _by_number(raw: pl.DataFrame, texts: pl.Series, table: pl.DataFrame) -> pl.D
     ).drop_nulls("series")
 
 
-def _once(rows: pl.DataFrame) -> pl.DataFrame:
+def once(rows: pl.DataFrame) -> pl.DataFrame:
     """Rows sorted by series, time and value, without repetitions."""
     names = ("series", "time", "value")
     other = (pl.col(name).ne_missing(pl.col(name).shift()) for name in names)
@@ -230,23 +237,25 @@ def _first_seen(columns: Sequence[str]) -> pl.Expr:
     return pl.col("series").min().over(columns)
 
 
-def _count_strangers(
+def count_strangers(
     raw: pl.DataFrame, strange: dict[str, list[str]], series: Series, window: Window
 ) -> list[Quarantine]:
+    """What is put aside of each reason for which label sets are strange, inside the window."""
     entries = []
     for reason, texts in strange.items():
         if texts:
-            count = raw.filter(pl.col("labels").is_in(texts), _inside("timestamp", window)).height
+            count = raw.filter(pl.col("labels").is_in(texts), inside("timestamp", window)).height
             if count:
                 entries.append(Quarantine(reason, series.metric, count, str(texts[0])[:120]))
     return entries
 
 
-def _inside(column: str, window: Window) -> pl.Expr:
+def inside(column: str, window: Window) -> pl.Expr:
+    """Whether a time lies in the window."""
     return (pl.col(column) > window.start) & (pl.col(column) <= window.end)
 
 
-def _sift(
+def sift(
     rows: pl.DataFrame,
     series: Series,
     window: Window,
@@ -271,7 +280,7 @@ def _sift(
     if aside.is_empty():
         return rows.drop("reason"), []
     counts = (
-        aside.filter(_inside("time", window) | (pl.col("reason") == "out_of_window"))
+        aside.filter(inside("time", window) | (pl.col("reason") == "out_of_window"))
         .group_by("reason")
         .agg(pl.len().cast(pl.Int64))
         .sort("reason")
@@ -290,10 +299,14 @@ def _usual(rows: pl.DataFrame) -> timedelta:
     median = distance.filter(pl.col("us") > 0)["us"].median()
     if not isinstance(median, float):
         return USUAL_INTERVAL
-    return timedelta(microseconds=round(median))
+    if median < _SECOND:
+        return timedelta(microseconds=round(median))
+    # Intervals are set in seconds; what is beside them is jitter, and another half of the samples
+    # must not give another interval.
+    return timedelta(seconds=round(median / _SECOND))
 
 
-def _collapse(rows: pl.DataFrame, window: Window) -> tuple[pl.DataFrame, int]:
+def collapse(rows: pl.DataFrame, window: Window) -> tuple[pl.DataFrame, int]:
     """One sample per identity and time, and how often the copies disagreed."""
     rows = rows.sort("ident", "time", "series", "value")
     copy = (
@@ -302,7 +315,7 @@ def _collapse(rows: pl.DataFrame, window: Window) -> tuple[pl.DataFrame, int]:
     other = (pl.col("value") != pl.col("value").shift()) | (
         pl.col("meaning") != pl.col("meaning").shift()
     )
-    marked = rows.with_columns(copy=copy, conflict=copy & other & _inside("time", window))
+    marked = rows.with_columns(copy=copy, conflict=copy & other & inside("time", window))
     if not marked["copy"].any():
         return rows, 0
     conflicts = marked.filter("conflict").select("ident", "time").unique().height

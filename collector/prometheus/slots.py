@@ -15,6 +15,7 @@ from ledger.window import Window
 
 SLOT = timedelta(minutes=15)
 STATISTICS = ("mean", "min", "max", "p50", "p99", "last")
+_US = 1_000_000
 
 
 def slot_of(column: str) -> pl.Expr:
@@ -33,45 +34,51 @@ def rates(samples: pl.DataFrame, interval: timedelta) -> pl.DataFrame:
         interval: Usual distance.
 
     Returns:
-        The same columns with ``value`` per second, and ``seconds``: the time it stands for.
+        The same columns with ``value`` per second; ``micros`` Int64: the microseconds that it
+        stands for; ``low`` and ``high``: what the counter showed before and after them.
     """
     same = pl.col("ident") == pl.col("ident").shift()
     step = pl.when(same).then(pl.col("time").diff())
-    rise = pl.col("value").diff()
-    rise = pl.when(rise < 0).then(pl.col("value")).otherwise(rise)
+    low, high = pl.col("low"), pl.col("high")
     return (
-        samples.with_columns(step=step, rise=rise)
+        samples.rename({"value": "high"})
+        .with_columns(step=step, low=high.shift())
         .filter(pl.col("step") <= HOLE * interval)
-        .with_columns(seconds=pl.col("step").dt.total_microseconds() / 1e6)
-        .with_columns(value=(pl.col("rise") / pl.col("seconds")).round(6))
-        .drop("step", "rise")
+        .with_columns(micros=pl.col("step").dt.total_microseconds())
+        .with_columns(
+            value=pl.when(high < low).then(high).otherwise(high - low) / seconds(pl.col("micros"))
+        )
+        .drop("step")
     )
+
+
+def seconds(micros: pl.Expr) -> pl.Expr:
+    """Microseconds as seconds, rounded once, as servers do it.
+
+    Polars multiplies by the reciprocal of a number, which is rounded twice, but not of a column.
+    """
+    return micros / (micros * 0 + _US)
 
 
 def statistics(samples: pl.DataFrame, keys: list[str], window: Window) -> pl.DataFrame:
     """Statistics per key and slot of the window.
 
     Args:
-        samples: ``keys``, ``time``, ``value`` and perhaps ``seconds`` as weight of the mean;
-            unique by keys and time.
+        samples: ``keys``, ``time``, ``value``, unique by keys and time; and of rates also
+            ``micros``, ``low`` and ``high``.
         keys: Columns that tell series apart.
         window: Whole slots.
 
     Returns:
-        ``keys``, ``slot``, the ``STATISTICS`` (quantiles interpolated linearly),
-        ``last_change``, ``samples`` Int64; sorted by keys and slot.
+        ``keys``, ``slot``, the ``STATISTICS`` (quantiles interpolated linearly), ``samples``
+        Int64; sorted by keys and slot.
     """
     value = pl.col("value")
-    before = pl.all_horizontal(pl.col(name).eq_missing(pl.col(name).shift()) for name in keys)
     inside = (pl.col("time") > window.start) & (pl.col("time") <= window.end)
-    mean = value.mean()
-    if "seconds" in samples.columns:
-        mean = (value * pl.col("seconds")).sum() / pl.col("seconds").sum()
+    mean = _mean_rate() if "micros" in samples.columns else value.mean()
     return (
         samples.sort(*keys, "time")
-        .with_columns(
-            change=pl.when(before & (value != value.shift())).then("time"), slot=slot_of("time")
-        )
+        .with_columns(slot=slot_of("time"))
         .filter(inside)
         .group_by(*keys, "slot", maintain_order=True)
         .agg(
@@ -81,11 +88,23 @@ def statistics(samples: pl.DataFrame, keys: list[str], window: Window) -> pl.Dat
             p50=value.median(),
             p99=value.quantile(0.99, "linear"),
             last=value.last(),
-            last_change=pl.col("change").max(),
             samples=pl.len().cast(pl.Int64),
         )
         .sort(*keys, "slot")
     )
+
+
+def _mean_rate() -> pl.Expr:
+    """The rise over the time; without reset and hole that of the whole, to the last digit.
+
+    A server can tell what a counter showed at both ends, but not the sum of what lies between as
+    floats add it up.
+    """
+    low, high, micros = pl.col("low"), pl.col("high"), pl.col("micros")
+    joined = ((high.shift() == low) | (pl.int_range(pl.len()) == 0)).all()
+    rise = pl.when(joined & (high >= low).all()).then(high.last() - low.first())
+    weighted = (pl.col("value") * micros).sum() / _US
+    return rise.otherwise(weighted) / seconds(micros.sum())
 
 
 def expected(slot_seconds: pl.Expr, interval: timedelta) -> pl.Expr:

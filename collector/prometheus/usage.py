@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 import polars as pl
 
-from collector.prometheus import above
-from collector.prometheus import series as s
 from collector.prometheus.activity import read_activity
 from collector.prometheus.cards import activity
 from collector.prometheus.clean import Cleaned
-from collector.prometheus.metric import Series
+from collector.prometheus.meters import METERS, Known, Meter, pod_rows
 from collector.prometheus.nodes import Nodes
+from collector.prometheus.pushed.asking import NotPushedError
+from collector.prometheus.pushed.pods import pushed_rows
 from collector.prometheus.reader import Reader
-from collector.prometheus.slots import SLOT, STATISTICS, expected, rates, statistics
-from collector.prometheus.tenants import expected_in_life, numbered, uids, with_life
+from collector.prometheus.slots import SLOT, expected, statistics
+from collector.prometheus.source import QueryError
+from collector.prometheus.tenants import numbered
 from ledger.schema import USAGE
 from ledger.window import Window
 
-_ROW = (
-    "node",
-    "device",
-    "uid",
-    "namespace",
-    "pod",
-    "meter",
-    "slot",
-    *STATISTICS,
-    "last_change",
-    "samples",
-    "expected",
-)
+_COLUMNS = [name for name in USAGE.columns if name not in ("day", "source", "cluster")]
 
 
 @dataclass(frozen=True)
@@ -45,31 +35,6 @@ class Usage:
 
     rows: pl.DataFrame
     models: pl.DataFrame
-
-
-@dataclass(frozen=True)
-class _Meter:
-    """A meter of pods.
-
-    Args:
-        name: Its name in the table.
-        series: The series.
-        counter: Whether its rate is meant.
-        sandbox: Whether the pod has it as a whole, by network interface.
-    """
-
-    name: str
-    series: Series
-    counter: bool = False
-    sandbox: bool = False
-
-
-_METERS = (
-    _Meter("cpu_usage", s.CPU_USAGE, counter=True),
-    _Meter("memory_working_set", s.MEMORY),
-    _Meter("network_receive", s.NETWORK_RECEIVE, counter=True, sandbox=True),
-    _Meter("network_transmit", s.NETWORK_TRANSMIT, counter=True, sandbox=True),
-)
 
 
 def read_usage(
@@ -88,12 +53,11 @@ def read_usage(
         host_network: ``uid``: pods that share the network of their node; their counters are its.
         requests: ``uid``, ``start``, ``cpu_millicores``, ``memory_bytes``: what each asked for.
     """
-    lives = numbered(lives)
+    known = Known(numbered(lives), requests)
     parts = [] if nodes is None else [_up(nodes.up, reader.window)]
-    for meter in _METERS:
-        cleaned = reader.read(meter.series)
-        if cleaned is not None:
-            told = _pods(cleaned, meter, lives, reader.window, requests)
+    for meter in METERS:
+        told = _pods(reader, meter, known)
+        if told is not None:
             if meter.sandbox:
                 told = told.join(host_network, on="uid", how="anti", maintain_order="left")
             parts.append(told)
@@ -102,7 +66,7 @@ def read_usage(
     seen = pl.DataFrame(schema={name: USAGE.schema[name] for name in slot})
     for found in read_activity(reader, nodes):
         models = pl.concat([models, found.placed.select("node", model="modelName")])
-        active = activity(found.cleaned, found.placed, lives, reader.window)
+        active = activity(found.cleaned, found.placed, known.lives, reader.window)
         active = active.join(seen, on=slot, how="anti", nulls_equal=True, maintain_order="left")
         seen = pl.concat([seen, active.select(slot).unique()])
         parts.append(active)
@@ -110,90 +74,32 @@ def read_usage(
             reader.notes.append(f"how busy the cards of {count} nodes were is {found.metric}")
     if not parts:
         return None
-    rows = [part.select(_ROW).cast({name: USAGE.schema[name] for name in _ROW}) for part in parts]
     order = ("meter", "node", "device", "namespace", "pod", "uid", "slot")
-    return Usage(pl.concat(rows).sort(order), models.unique())
+    return Usage(pl.concat([_formed(part) for part in parts]).sort(order), models.unique())
+
+
+def _formed(part: pl.DataFrame) -> pl.DataFrame:
+    """The columns of the table; what a meter does not tell is null."""
+    return part.select(
+        (pl.col(name) if name in part.columns else pl.lit(None))
+        .cast(USAGE.schema[name])
+        .alias(name)
+        for name in _COLUMNS
+    )
 
 
 def _up(up: Cleaned, window: Window) -> pl.DataFrame:
     ones = up.frame.filter(pl.col("node").is_not_null()).with_columns(value=pl.lit(1.0))
     return statistics(ones, ["ident", "node"], window).with_columns(
-        expected=expected(pl.lit(SLOT.total_seconds()), up.interval),
-        meter=pl.lit("up"),
-        device=pl.lit(None, pl.String),
-        uid=pl.lit(None, pl.String),
-        namespace=pl.lit(None, pl.String),
-        pod=pl.lit(None, pl.String),
+        expected=expected(pl.lit(SLOT.total_seconds()), up.interval), meter=pl.lit("up")
     )
 
 
-def _pods(
-    cleaned: Cleaned, meter: _Meter, lives: pl.DataFrame, window: Window, requests: pl.DataFrame
-) -> pl.DataFrame:
-    """A meter of pods: the sum over their containers, or over their network interfaces.
-
-    Containers are sampled at different times, so statistics are taken per container and summed:
-    mean and last are exact; with several containers, min and max are outer bounds. What crosses the
-    pod's request has rows of its own beside (``above``).
-    """
-    chosen = (_interfaces if meter.sandbox else _named_containers)(cleaned.meanings)
-    samples = cleaned.samples.join(
-        chosen.select("meaning"), on="meaning", how="semi", maintain_order="left"
-    )
-    if meter.counter:
-        samples = rates(samples, cleaned.interval)
-    tenants = chosen.select("ident", "namespace", "pod").unique(
-        "ident", keep="first", maintain_order=True
-    )
-    samples = with_life(samples, tenants, lives, cleaned.interval)
-    slots = (
-        statistics(samples, ["ident", "life"], window)
-        .join(tenants, on="ident", how="left")
-        .join(uids(lives), on="life", how="left")
-    )
-    pods = (
-        slots.sort("namespace", "pod", "uid", "slot", "ident")
-        .group_by("namespace", "pod", "uid", "slot", maintain_order=True)
-        .agg(
-            pl.col(*STATISTICS).sum(),
-            pl.col("last_change").max(),
-            pl.col("samples").max(),
-            containers=pl.len(),
-        )
-    )
-    places = lives.drop_nulls(["uid", "node"]).unique("uid", keep="last", maintain_order=True)
-    placed = pods.join(places.select("uid", "node"), on="uid", how="left", maintain_order="left")
-    rows = expected_in_life(placed, lives, cleaned.interval).with_columns(
-        meter=pl.lit(meter.name), device=pl.lit(None, pl.String)
-    )
-    if meter.name not in above.METERS:
-        return rows
-    crossing = above.Crossing(meter.name, requests, uids(lives), cleaned.interval)
-    return pl.concat([rows, above.above(samples, rows, crossing)])
-
-
-def _named_containers(meanings: pl.DataFrame) -> pl.DataFrame:
-    """Containers of pods; the pod's own control group only where no container is named."""
-    rows = meanings.filter(pl.col("pod").is_not_null(), pl.col("namespace").is_not_null())
-    rows = rows.with_columns(
-        named=pl.col("container").is_not_null()
-        & (pl.col("container") != "POD").fill_null(value=False)
-    )
-    group = rows.filter(
-        pl.col("container").is_null() & ~pl.col("named").any().over("namespace", "pod")
-    )
-    return pl.concat([rows.filter("named"), group]).sort("meaning")
-
-
-def _interfaces(meanings: pl.DataFrame) -> pl.DataFrame:
-    """A pod's network interfaces: counted once for its sandbox, which may bear the name POD."""
-    rows = meanings.filter(
-        pl.col("pod").is_not_null(),
-        pl.col("namespace").is_not_null(),
-        pl.col("container").fill_null("POD") == "POD",
-    )
-    once = rows.sort("container", "meaning", nulls_last=False).unique(
-        ["namespace", "pod", "interface"], keep="first", maintain_order=True
-    )
-    idents = once.select("ident")
-    return rows.join(idents, on="ident", how="semi").sort("meaning")
+def _pods(reader: Reader, meter: Meter, known: Known) -> pl.DataFrame | None:
+    """The rows of a meter of pods; None if nothing is read of it."""
+    push = reader.source.push_down
+    if push is not None:
+        with suppress(NotPushedError, QueryError):
+            return pushed_rows(reader, push, meter, known)
+    cleaned = reader.read(meter.series)
+    return None if cleaned is None else pod_rows(cleaned, meter, known, reader.window)

@@ -1,0 +1,39 @@
+"""Numbers instead of label sets, the same that samples bear."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from collector.prometheus.clean import Identity, label_table
+from collector.prometheus.metric import Series
+
+
+def numbered(
+    grids: Mapping[str, pl.DataFrame], series: Series, who: Identity
+) -> tuple[dict[str, pl.DataFrame], pl.DataFrame, bool]:
+    """Series by number.
+
+    Args:
+        grids: By name: ``labels`` and more.
+        series: What the metric is.
+        who: Whose series are kept.
+
+    Returns:
+        The grids with ``series`` in place of ``labels``; the table of ``label_table``; and whether
+        there are series whose labels name no cluster.
+    """
+    texts = pl.concat([grid["labels"].unique() for grid in grids.values()]).unique().sort()
+    table, strange = label_table(texts, series, who)
+    numbers = texts.to_frame().join(
+        table.select("labels", "series"), on="labels", how="left", maintain_order="left"
+    )["series"]
+    kind = pl.Enum(texts)
+    found = {
+        name: grid.select(
+            numbers.gather(grid["labels"].cast(kind).to_physical()), pl.exclude("labels")
+        ).drop_nulls("series")
+        for name, grid in grids.items()
+    }
+    return found, table, any(strange.values())
