@@ -7,6 +7,8 @@
 
 missing=""
 command -v prometheus >/dev/null && command -v promtool >/dev/null || missing="prometheus"
+command -v victoria-metrics >/dev/null && command -v vmauth >/dev/null ||
+    missing="$missing victoria-metrics"
 command -v chromium >/dev/null || missing="$missing chromium"
 
 [ -n "$missing" ] || exit 0
@@ -29,12 +31,15 @@ apt() {
     DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=120 \
         -o Acquire::Retries=2 -o Acquire::http::Timeout=30 "$@" >>"$log" 2>&1 </dev/null
 }
-# The package lists may be absent or out of date: only then are they fetched.
-install="install --no-install-recommends $missing"
+# The package lists may be absent or out of date: only then are they fetched. What one system lacks
+# keeps nobody from installing the rest.
+install="install --no-install-recommends"
 # shellcheck disable=SC2086 # several words on purpose
-apt $install || { apt update && apt $install; } || {
-    tail -n 5 "$log" >&2
-    echo "could not install $missing; the tests that need it are skipped" >&2
-}
+apt $install $missing || { apt update && apt $install $missing; } || for one in $missing; do
+    apt $install "$one" || {
+        tail -n 5 "$log" >&2
+        echo "could not install $one; the tests that need it are skipped" >&2
+    }
+done
 rm -f "$log"
 exit 0

@@ -25,6 +25,7 @@ from urllib3.util import Retry
 
 from collector.prometheus.access import Access
 from collector.prometheus.decode import Answer, Decoder
+from collector.prometheus.limits import is_limit, refuse_late_error
 from collector.prometheus.source import QueryError, SlowError, TooMuchError
 from ledger.errors import AccessError, SourceError
 from ledger.text import without_credentials
@@ -99,6 +100,7 @@ class _Reply(requests.Response):
         try:
             self.answer = self._decoder.decode(self.content)
         except (msgspec.DecodeError, UnicodeError) as error:
+            refuse_late_error(self.content, _place(self.url))
             raise QueryError(
                 f"the reply of {_place(self.url)} is not Prometheus' JSON: {error}",
                 "does the URL name the API of a Prometheus server?",
@@ -218,7 +220,7 @@ def _refuse(reply: requests.Response, place: str) -> None:
     text = f"{place} answers {reply.status_code}: {' '.join(told.split())[:300]}"
     if reply.status_code in (401, 403):
         raise AccessError(text, "check token, username, password and headers of prometheus")
-    if "too many samples" in told or "timed out" in told or reply.status_code == 413:
+    if is_limit(reply.status_code, told):
         raise TooMuchError(text)
     if reply.status_code in _TRANSIENT:
         raise TransientError(text, after=_seconds(reply.headers.get("Retry-After")))

@@ -1,4 +1,4 @@
-"""A real Prometheus, back-filled: the same facts as from the export of the same samples."""
+"""Real servers, filled: the same facts as from the export of the same samples."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.collector.prometheus.builders import (
     write_openmetrics,
     write_parquet,
 )
-from tests.prometheus_server import running_prometheus
+from tests.real_servers import SERVERS
 
 YESTERDAY = datetime.now(UTC).date() - timedelta(days=1)
 WINDOW = Window.of_day(YESTERDAY)
@@ -36,15 +36,15 @@ def samples() -> list[Sample]:
     return [sample._replace(time=sample.time + shift) for sample in [*gone, odd]]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=SERVERS)
 def pair(
-    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[PrometheusCollector, PrometheusCollector]]:
     """The live collector and the one of the export."""
     folder = tmp_path_factory.mktemp("prometheus")
     export = write_parquet(samples(), folder / "export", 2)
     text = write_openmetrics(samples(), folder / "day.om")
-    with running_prometheus(folder, [text]) as url:
+    with SERVERS[request.param].serve(folder / "server", [text]) as url:
         yield (
             _collector(PrometheusSource(url=url)),
             _collector(PrometheusSource(export=str(export))),
@@ -107,10 +107,12 @@ def test_a_day_before_the_oldest_sample_is_lost_to_retention(
         assert [gap.amounts for gap in facts.gaps if gap.reason == "retention"] == [{"hours": 24.0}]
 
 
-def test_a_server_that_allows_few_samples_is_read_in_parts(tmp_path: Path) -> None:
+@pytest.mark.parametrize("server", SERVERS)
+def test_a_server_that_allows_few_samples_is_read_in_parts(tmp_path: Path, server: str) -> None:
     text = write_openmetrics(samples(), tmp_path / "day.om")
     export = write_parquet(samples(), tmp_path / "export")
-    with running_prometheus(tmp_path, [text], "--query.max-samples=1000") as url:
+    kind = SERVERS[server]
+    with kind.serve(tmp_path / "server", [text], kind.few_samples) as url:
         live = _collector(PrometheusSource(url=url)).collect(WINDOW)
     expected = _collector(PrometheusSource(export=str(export))).collect(WINDOW)
     for name, table in expected.tables.items():
