@@ -6,19 +6,24 @@ from pathlib import Path
 
 from collector.kubernetes.collect import KubernetesCollector
 from collector.kubernetes.dump import DumpReader
+from collector.kubernetes.environment import allowed
 from collector.kubernetes.live import LiveReader
 from ledger.errors import SettingsError
-from ledger.settings import Cluster, resolve_path
+from ledger.schema import IDENTITY_KEYS
+from ledger.settings import Cluster, Identity, resolve_path
 
 __all__ = ["KubernetesCollector", "from_settings"]
 
 
-def from_settings(cluster: Cluster, base: Path) -> KubernetesCollector:
+def from_settings(
+    cluster: Cluster, base: Path, identity: Identity | None = None
+) -> KubernetesCollector:
     """The collector of a cluster.
 
     Args:
         cluster: Its block of the settings, with a ``kubernetes`` source.
         base: Folder that relative paths refer to.
+        identity: Identity rules; variables that they name are kept.
 
     Raises:
         SettingsError: The cluster has no ``kubernetes`` block, or its dump is no local path.
@@ -26,12 +31,15 @@ def from_settings(cluster: Cluster, base: Path) -> KubernetesCollector:
     source = cluster.kubernetes
     if source is None:
         raise SettingsError(f"cluster {cluster.name} has no kubernetes block")
+    rules = identity or Identity()
+    variables = allowed(rule for key in IDENTITY_KEYS for rule in getattr(rules, key))
     if source.dump is None:
         return KubernetesCollector(
             cluster.name,
             LiveReader(source, base),
             snapshot=True,
             annotations=source.annotations,
+            variables=variables,
             required=source.required,
             alone=cluster.prometheus is None,
         )
@@ -46,6 +54,7 @@ def from_settings(cluster: Cluster, base: Path) -> KubernetesCollector:
         DumpReader(Path(path)),
         snapshot=False,
         annotations=source.annotations,
+        variables=variables,
         required=source.required,
         alone=cluster.prometheus is None,
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from collector.kubernetes.environment import ENVIRONMENT
 from collector.kubernetes.event_rows import event_rows
 from collector.kubernetes.events import Event
 from collector.kubernetes.frames import frame
@@ -37,6 +38,7 @@ class KubernetesCollector:
         reader: The API server or dumps.
         snapshot: Whether the reader only knows the present (the API does, dumps are fixed).
         annotations: Globs of further annotation keys to keep.
+        variables: Names of variables to keep.
         required: Whether a gap here makes the run end with exit code 3.
         alone: Whether no other source sees the cluster's pods.
     """
@@ -45,6 +47,7 @@ class KubernetesCollector:
     reader: Reader
     snapshot: bool
     annotations: tuple[str, ...] = ()
+    variables: frozenset[str] = ENVIRONMENT
     required: bool = True
     alone: bool = True
 
@@ -82,7 +85,14 @@ class KubernetesCollector:
         """
         seen = self.reader.read()
         objects = sum(map(len, seen.lists.values())) + seen.rejects.total
-        reading = Reading(seen, self.cluster, window, self.annotations, alone=self.alone)
+        reading = Reading(
+            seen,
+            self.cluster,
+            window,
+            self.annotations,
+            variables=self.variables,
+            alone=self.alone,
+        )
         tables: dict[str, pl.DataFrame] = {}
         for table, kind, read in (
             (schema.WORKLOADS, PODS, reading.workloads),

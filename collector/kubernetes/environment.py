@@ -54,18 +54,30 @@ _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 _SECRET = re.compile(r"key|token|secret|passw|credential|auth", re.IGNORECASE)
 
 
-def of_pod(pod: Pod, job: Mapping[str, str]) -> dict[str, str]:
+def allowed(rules: Iterable[str]) -> frozenset[str]:
+    """The names that are kept: the usual ones, and those that rules of the settings name.
+
+    Args:
+        rules: Identity rules, e.g. ``env:RUN_FAMILY``. One that sounds like a secret's name is
+            never kept.
+    """
+    named = (rule.removeprefix("env:") for rule in rules if rule.startswith("env:"))
+    return ENVIRONMENT | {name for name in named if not _SECRET.search(name)}
+
+
+def of_pod(pod: Pod, job: Mapping[str, str], names: frozenset[str] = ENVIRONMENT) -> dict[str, str]:
     """The variables of a pod that are kept.
 
     Args:
         pod: The pod. Of its containers the first that sets a variable counts; init containers
             prepare a run, and do not name it.
         job: What its job sets for its processes, which is nearer to the run than the pod is.
+        names: Names that are kept, from ``allowed``.
     """
     found = dict(job)
     for container in pod.spec.containers or ():
-        for name, value in _values(container.env or (), pod.metadata):
-            if name in ENVIRONMENT:
+        for name, value in _values(container.env or (), pod.metadata).items():
+            if name in names:
                 found.setdefault(name, value)
     return found
 
@@ -128,11 +140,11 @@ def _plain(value: str) -> bool:
     return 0 < len(value) <= LONGEST and not re.search(r"[$`]", value)
 
 
-def _values(variables: Iterable[Variable], pod: Metadata) -> Iterator[tuple[str, str]]:
-    """What variables of a container hold, as far as the specification says it.
+def _values(variables: Iterable[Variable], pod: Metadata) -> dict[str, str]:
+    """What the variables of a container hold, as far as the specification says it.
 
     A value may name variables before it as ``$(NAME)``. One that is not known (it comes from a
-    secret, a config map or a service) leaves the value unknown.
+    secret, a config map or a service) leaves the value unknown. Of two of one name the last counts.
     """
     known: dict[str, str] = {}
     for variable in variables:
@@ -140,7 +152,7 @@ def _values(variables: Iterable[Variable], pod: Metadata) -> Iterator[tuple[str,
         known.pop(variable.name, None)
         if value:
             known[variable.name] = value
-            yield variable.name, value
+    return known
 
 
 def _value(variable: Variable, pod: Metadata, known: Mapping[str, str]) -> str | None:

@@ -8,7 +8,7 @@ metadata is asked for. Nothing is asked for that no pod's chain needs.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -27,8 +27,7 @@ from ledger.facts import Gap
 SINGLE = 20  # objects of a kind that are fetched one by one; more are listed
 PAGES = 200  # pages of a list that is searched for owners
 DEPTH = 10  # owners above each other; no system has more than five
-_LISTED = UNREAD | {(kind.group, kind.name) for kind in KINDS}
-"""Kinds that no reference makes us ask for: they are listed, or hold what must not be read."""
+_LISTED = {(kind.group, kind.name) for kind in KINDS}
 _OBJECT = msgspec.json.Decoder(Object)
 Type = tuple[str, str]
 """API version (``group/version``) and kind."""
@@ -90,20 +89,13 @@ def read_others(api: Api, found: Snapshot, missing: frozenset[Type], page: int) 
         page: Objects per request.
     """
     reader = _Reader(api, found, missing, page)
-    pods = list(_pods(found))
+    pods = [pod for pod in found.of(PODS, Pod) if pod.metadata.owner_references]
     for _ in range(DEPTH):
         wanted = reader.wanted(pods)
         if not wanted:
             return
         if not all(reader.read(what, wanted[what]) for what in sorted(wanted)):
             return
-
-
-def _pods(found: Snapshot) -> Iterator[tuple[Metadata, bool]]:
-    """Pods with an owner, and whether they ask for cards."""
-    for pod in found.of(PODS, Pod):
-        if pod.metadata.owner_references:
-            yield pod.metadata, _cards(pod)
 
 
 def _cards(pod: Pod) -> bool:
@@ -130,17 +122,17 @@ class _Reader:
         self._resources: dict[Type, _Resource | None] = {}
         self._refused: set[Type] = set()
 
-    def wanted(self, pods: list[tuple[Metadata, bool]]) -> dict[Type, _Wanted]:
+    def wanted(self, pods: Sequence[Pod]) -> dict[Type, _Wanted]:
         """What chains of pods go on at and nobody has asked for yet, by type."""
         wanted: dict[Type, _Wanted] = {}
-        for metadata, cards in pods:
-            namespace, reference = self._end(metadata)
+        for pod in pods:
+            namespace, reference = self._end(pod.metadata)
             if reference is None or not self._unlisted(reference):
                 continue
             what = (reference.api_version, reference.kind)
             some = wanted.setdefault(what, _Wanted())
             some.by_uid[reference.uid] = (namespace, reference)
-            some.cards |= cards
+            some.cards = some.cards or _cards(pod)
         return wanted
 
     def _end(self, metadata: Metadata) -> tuple[str | None, OwnerReference | None]:
@@ -159,7 +151,7 @@ class _Reader:
         if not reference.uid or not reference.api_version or reference.uid in self._asked:
             return False
         what = (reference.group, reference.kind)
-        return what in self._missing or what not in _LISTED
+        return what not in UNREAD and (what in self._missing or what not in _LISTED)
 
     def read(self, what: Type, some: _Wanted) -> bool:
         """Fetch objects of one type; why that cannot be is said once.

@@ -61,7 +61,7 @@ class Owners:
         name. From there on, and where there is no reference, the labels and annotations that
         systems put on their pods continue it (``collector.systems``).
         """
-        marks = systems.Pod(pod.labels, pod.metadata.annotations or {}, pod.metadata.name)
+        marks = systems.Pod(pod.labels, pod.metadata.annotations or {})
         found = list(self._references(pod.metadata))
         whole = not found or found[-1][1] is not None
         if not (found and whole):
@@ -87,8 +87,10 @@ class Owners:
                 return
             owner = self._named(link, pod)
             yield link, owner
-        if owner:
-            yield from self._references(owner.metadata)
+        for above in self._references(owner.metadata) if owner else ():
+            if above[0].kind == "Pod":  # a Workload of Kueue refers to the pods of its group
+                return
+            yield above
 
     def _references(self, start: Metadata) -> Iterator[tuple[Link, Object | None]]:
         seen: set[str] = set()

@@ -47,6 +47,7 @@ class Reading:
         cluster: The cluster's name in the settings.
         window: The days asked for.
         annotations: Globs of further annotation keys to keep.
+        variables: Names of variables to keep.
         alone: Whether no other source sees the cluster's pods.
     """
 
@@ -57,12 +58,14 @@ class Reading:
         window: Window,
         annotations: Sequence[str],
         *,
+        variables: frozenset[str],
         alone: bool,
     ) -> None:
         self._seen = seen
         self._cluster = cluster
         self._window = window
         self._keep = annotations
+        self._variables = variables
         self._alone = alone
         self._holders = Holders()
         self._mounting: list[tuple[Pod, list[date]]] = []
@@ -89,7 +92,9 @@ class Reading:
             # A pod is named on the days it touches, not for as long as the API remembers it.
             if lived.end_unknown and _inside(lived.bound_at, window):
                 unknown_end.append(pod.place)
-            facts = pod_facts(pod, self._cluster, request, owners.of(pod), self._keep)
+            facts = pod_facts(
+                pod, self._cluster, request, owners.of(pod), self._keep, self._variables
+            )
             rows = list(workload_rows(facts, lived, window, seen.taken_at))
             if rows:
                 bound = lived.bound_at if pod.spec.node_name else None

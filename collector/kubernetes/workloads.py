@@ -10,7 +10,7 @@ from fractions import Fraction
 from collector import systems
 from collector.cards import choose, request_json
 from collector.kubernetes.demand import effective_request
-from collector.kubernetes.environment import of_pod
+from collector.kubernetes.environment import ENVIRONMENT, of_pod
 from collector.kubernetes.frames import Row, days_of
 from collector.kubernetes.life import Life
 from collector.kubernetes.objects import Object, Pod
@@ -53,6 +53,7 @@ def pod_facts(
     request: Mapping[str, Fraction],
     ownership: Ownership,
     keep: Sequence[str] = (),
+    names: frozenset[str] = ENVIRONMENT,
 ) -> Row:
     """The columns of a pod that do not depend on time.
 
@@ -62,6 +63,7 @@ def pod_facts(
         request: Its effective request, from ``pod_request``.
         ownership: Its owners.
         keep: Globs of further annotation keys to keep.
+        names: Variables to keep, from ``environment.allowed``.
     """
     card = choose(request)
     root = ownership.root
@@ -80,7 +82,7 @@ def pod_facts(
         "labels": canonical_json(pod.labels),
         "owner_labels": canonical_json(ownership.labels),
         "annotations": canonical_json(kept_annotations(pod, keep)),
-        "environment": canonical_json(of_pod(pod, ownership.environment)),
+        "environment": canonical_json(of_pod(pod, ownership.environment, names)),
         "cpu_millicores": milli(request.get("cpu", Fraction(0))),
         "memory_bytes": whole(request.get("memory", Fraction(0))),
         "gpus": whole(Fraction(card.units or 0)),

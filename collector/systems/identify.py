@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from collector.systems.model import Key, Link, Owner, Role, System, label
 from collector.systems.table import SYSTEMS
@@ -14,6 +15,24 @@ _TEMPLATES = (
 )
 
 
+Signs = Mapping[str, Sequence[tuple[int, str | None]]]
+"""Systems (by number) that a key in either spelling marks, and the value that it must have."""
+
+
+def _signs(*, annotation: bool) -> Signs:
+    found: dict[str, list[tuple[int, str | None]]] = {}
+    for number, one in enumerate(SYSTEMS):
+        for sign in one.signs:
+            if sign.key.annotation is annotation:
+                for name in sign.key.spellings:
+                    found.setdefault(name, []).append((number, sign.value))
+    return found
+
+
+_LABELS, _ANNOTATIONS = _signs(annotation=False), _signs(annotation=True)
+_BY_OWNERS = [(first, found) for one in SYSTEMS for first, found in one.by_owners.items()]
+
+
 @dataclass(frozen=True)
 class Pod:
     """What is known of a pod.
@@ -21,12 +40,23 @@ class Pod:
     Args:
         labels: In original or sanitised spelling (``label_…``), or some of each.
         annotations: The same (``annotation_…``).
-        name: Name of the pod.
     """
 
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
-    name: str = ""
+
+    @cached_property
+    def marked(self) -> tuple[System, ...]:
+        """The systems whose marks it bears, in the order of the table."""
+        found = {
+            number
+            for values, signs in ((self.labels, _LABELS), (self.annotations, _ANNOTATIONS))
+            for name in values
+            for number, value in signs.get(name, ())
+            if values[name] and value in (None, values[name].lower())
+        }
+        some = (SYSTEMS[number] for number in sorted(found))
+        return tuple(one for one in some if all(self.get(key) for key in one.needs))
 
     def get(self, key: Key) -> str | None:
         """The value of a key; None if it is absent or empty.
@@ -49,7 +79,7 @@ def continued(chain: Sequence[Link], pod: Pod, *, whole: bool) -> list[Link]:
         pod: The pod.
         whole: Whether the last of them is known to have no owner.
     """
-    marked = list(_marked(pod))
+    marked = pod.marked
     more: list[Link] = []
     if not (whole and chain):
         more = next((links for one in marked if (links := _above(chain, one, pod))), [])
@@ -69,22 +99,18 @@ def role(chain: Sequence[Link], pod: Pod) -> str | None:
         chain: Its owners, nearest first.
         pod: The pod.
     """
-    for one in _marked(pod):
+    for one in pod.marked:
         for told in one.roles:
             if found := _told(told, pod):
                 return found
     kinds = tuple(link.kind for link in chain)
-    for one in SYSTEMS:
-        for first, found in one.by_owners.items():
-            if kinds[: len(first)] == first:
-                return found
-    return None
+    return next((found for first, found in _BY_OWNERS if kinds[: len(first)] == first), None)
 
 
 def system(chain: Sequence[Link], pod: Pod) -> System | None:
     """The system that a pod is of, by its marks, else by its owners; None if none is known."""
-    if marked := next(_marked(pod), None):
-        return marked
+    if pod.marked:
+        return pod.marked[0]
     groups = {(link.kind, link.group) for link in chain}
     kinds = {link.kind for link in chain if link.group is None}
     for one in SYSTEMS:
@@ -92,16 +118,6 @@ def system(chain: Sequence[Link], pod: Pod) -> System | None:
             if (known.kind, known.group) in groups or known.kind in kinds:
                 return one
     return None
-
-
-def _marked(pod: Pod) -> Iterator[System]:
-    """The systems whose marks a pod bears, in the order of the table."""
-    for one in SYSTEMS:
-        if all(pod.get(key) for key in one.needs) and any(
-            (value := pod.get(sign.key)) and (sign.value is None or value.lower() == sign.value)
-            for sign in one.signs
-        ):
-            yield one
 
 
 def _above(chain: Sequence[Link], one: System, pod: Pod) -> list[Link]:

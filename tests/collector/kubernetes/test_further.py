@@ -1,0 +1,227 @@
+"""Owners of kinds that nobody told us of: found by discovery, fetched by metadata, few requests."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+import stamina
+
+from collector.kubernetes import further
+from collector.kubernetes.kinds import KINDS
+from ledger.facts import Facts
+from tests.collector.kubernetes.apiserver import ApiServer, Fault, by_list
+from tests.collector.kubernetes.builders import (
+    NOW,
+    Json,
+    collect,
+    container,
+    node,
+    pod,
+    row,
+    running,
+    thing,
+)
+
+TUNES = "/apis/train.acme.example/v1/finetunes"
+RUNNERS = "/apis/train.acme.example/v1/runners"
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting() -> Iterator[None]:
+    with stamina.set_testing(True, attempts=2):
+        yield
+
+
+def tune(name: str = "polish", **more: object) -> Json:
+    return thing("train.acme.example/v1", "FineTune", name, **more)
+
+
+def runner(name: str, *owners: Json) -> Json:
+    return thing("train.acme.example/v1", "Runner", name, owners=owners)
+
+
+def made(name: str, *owners: Json, gpus: int | None = 8) -> Json:
+    return pod(name, running("08:30"), owners=owners, containers=[container(gpus=gpus)])
+
+
+def chain(facts: Facts, name: str) -> list[str]:
+    links = json.loads(row(facts, name)["owners"])
+    return [f"{link['kind']}/{link['name']}" for link in links]
+
+
+def read(server: ApiServer) -> Facts:
+    with server:
+        return collect(server=server.url)
+
+
+def single(server: ApiServer, path: str) -> list[str]:
+    """Names of the objects that were asked for one by one."""
+    root, plural = path.rsplit("/", 1)
+    inner = f"{root}/namespaces/train/{plural}/"
+    return [one.path.removeprefix(inner) for one in server.requests if inner in one.path]
+
+
+def test_a_chain_goes_through_kinds_that_nobody_knows() -> None:
+    top = tune(labels={"experiment": "polish-9", "owner": "acme"}, spec={"password": "x"})
+    below = runner("polish-runner", top)
+    pods = [made(f"p{number}", below) for number in range(50)]
+    server = ApiServer(by_list([node(), top, below, *pods]), now=NOW)
+    facts = read(server)
+    assert not facts.gaps
+    assert chain(facts, "p7") == ["Runner/polish-runner", "FineTune/polish"]
+    assert json.loads(row(facts, "p7")["owner_labels"]) == {
+        "experiment": "polish-9",
+        "owner": "acme",
+    }
+    assert single(server, RUNNERS) == ["polish-runner"]
+    assert single(server, TUNES) == ["polish"]
+    assert len(server.seen("/apis/train.acme.example/v1")) <= 2
+    asked = [one.accept for one in server.requests if "acme" in one.path and "/v1/" in one.path]
+    assert all(accept.startswith("application/json;as=PartialObjectMetadata;") for accept in asked)
+
+
+def test_many_objects_of_a_kind_are_one_list() -> None:
+    """A thousand pods under 300 runners of 25 tunes are a handful of requests."""
+    tunes = [tune(f"t{number}") for number in range(25)]
+    runners = [runner(f"r{number}", tunes[number % 25]) for number in range(300)]
+    pods = [made(f"p{number}", runners[number % 300]) for number in range(1000)]
+    server = ApiServer(by_list([node(), *tunes, *runners, *pods]), now=NOW)
+    facts = read(server)
+    assert chain(facts, "p999") == ["Runner/r99", "FineTune/t24"]
+    assert not single(server, RUNNERS)
+    assert not single(server, TUNES)
+    assert len([one for one in server.requests if "acme" in one.path]) <= 6
+
+
+def test_a_search_ends_when_all_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(further, "SINGLE", 0)
+    wanted = tune("a")
+    others = [tune(f"z{number:04}") for number in range(1200)]
+    server = ApiServer(by_list([node(), wanted, *others, made("p", wanted)]), now=NOW)
+    assert chain(read(server), "p") == ["FineTune/a"]
+    assert len(server.seen(TUNES)) == 1
+
+
+@pytest.mark.parametrize("single_objects", [20, 0])
+def test_what_may_not_be_read_is_one_gap_that_names_the_permission(
+    monkeypatch: pytest.MonkeyPatch, single_objects: int
+) -> None:
+    monkeypatch.setattr(further, "SINGLE", single_objects)
+    tops = [tune("a"), tune("b")]
+    pods = [made(f"p{number}", tops[number % 2]) for number in range(6)]
+    faults = {
+        TUNES: [Fault(403)],
+        **{
+            f"/apis/train.acme.example/v1/namespaces/train/finetunes/{name}": [Fault(403)]
+            for name in "ab"
+        },
+    }
+    server = ApiServer(by_list([node(), *tops, *pods]), faults, now=NOW)
+    facts = read(server)
+    (gap,) = facts.gaps
+    assert gap.reason == "access_denied"
+    assert "grant get and list on finetunes.train.acme.example" in gap.detail
+    assert "owner chains end at FineTune (2 of them)" in gap.detail
+    assert chain(facts, "p1") == ["FineTune/b"]
+    assert row(facts, "p1")["root_name"] == "b"
+    assert len([one for one in server.requests if "/finetunes" in one.path]) == 1
+
+
+def test_without_cards_below_it_is_a_note() -> None:
+    """A DaemonSet of an operator, on every cluster: nobody's books are the worse for it."""
+    policy = thing("nvidia.com/v1", "ClusterPolicy", "gpu", namespace=None)
+    agents = thing("apps/v1", "DaemonSet", "exporter", owners=[policy])
+    path = "/apis/nvidia.com/v1/clusterpolicys/gpu"
+    lists = by_list([node(), policy, agents, made("p", agents, gpus=None)])
+    facts = read(ApiServer(lists, {path: [Fault(403)]}, now=NOW))
+    assert not facts.gaps
+    assert any("grant get and list on clusterpolicys.nvidia.com" in one for one in facts.notes)
+    assert chain(facts, "p") == ["DaemonSet/exporter", "ClusterPolicy/gpu"]
+    facts = read(ApiServer(lists, now=NOW))
+    assert not [one for one in facts.notes if "clusterpolicys" in one]
+
+
+def test_an_owner_or_a_kind_that_is_gone_ends_the_chain_there() -> None:
+    gone = tune("gone")
+    lists = by_list([node(), tune("other"), made("p", gone)])
+    assert chain(read(ApiServer(lists, now=NOW)), "p") == ["FineTune/gone"]
+    del lists[TUNES]
+    facts = read(ApiServer(lists, now=NOW))
+    assert chain(facts, "p") == ["FineTune/gone"]
+    assert not facts.gaps
+
+
+def test_another_object_of_that_name_is_not_the_owner() -> None:
+    top = tune("a", uid="first")
+    again = tune("a", uid="second", labels={"experiment": "no"})
+    facts = read(ApiServer(by_list([node(), again, made("p", top)]), now=NOW))
+    assert row(facts, "p")["owner_labels"] == "{}"
+
+
+def test_a_server_that_fails_is_a_gap_and_what_was_read_stays() -> None:
+    top, other = tune("a"), thing("other.example/v1", "Flow", "f", labels={"owner": "lin"})
+    faults = {"/apis/train.acme.example/v1": [Fault(500)]}
+    lists = by_list([node(), top, other, made("p", top), made("q", other)])
+    facts = read(ApiServer(lists, faults, now=NOW))
+    (gap,) = facts.gaps
+    assert gap.reason == "query_failed"
+    assert json.loads(row(facts, "q")["owner_labels"]) == {"owner": "lin"}
+
+
+def test_an_answer_that_is_no_object_is_passed_over() -> None:
+    top = tune("a")
+    path = "/apis/train.acme.example/v1/namespaces/train/finetunes/a"
+    for body in (b"<html>", b'{"metadata": 5}', b"[]"):
+        server = ApiServer(
+            by_list([node(), top, made("p", top)]), {path: [Fault(200, body=body)]}, now=NOW
+        )
+        assert chain(read(server), "p") == ["FineTune/a"]
+
+
+def test_a_listed_kind_under_another_version_is_found_by_its_reference() -> None:
+    top = thing("leaderworkerset.x-k8s.io/v2", "LeaderWorkerSet", "l", labels={"owner": "mei"})
+    facts = read(ApiServer(by_list([node(), top, made("p", top)]), now=NOW))
+    assert json.loads(row(facts, "p")["owner_labels"]) == {"owner": "mei"}
+    assert not facts.gaps
+
+
+def test_secrets_and_config_maps_are_not_asked_for_as_owners() -> None:
+    owners: Sequence[Json] = [thing("v1", "Secret", "s"), thing("v1", "ConfigMap", "c")]
+    pods = [made(f"p{number}", owner) for number, owner in enumerate(owners)]
+    server = ApiServer(by_list([node(), *owners, *pods]), now=NOW)
+    facts = read(server)
+    assert not [one.path for one in server.requests if "secret" in one.path]
+    assert not [one for one in server.requests if one.path.endswith("configmaps/c")]
+    assert chain(facts, "p0") == ["Secret/s"]
+
+
+def test_owners_in_a_circle_of_unknown_kinds_end() -> None:
+    one, two = tune("one"), tune("two")
+    one, two = tune("one", owners=[two]), tune("two", owners=[one])
+    facts = read(ApiServer(by_list([node(), one, two, made("p", one)]), now=NOW))
+    assert chain(facts, "p") == ["FineTune/one", "FineTune/two"]
+
+
+def test_a_dump_holds_owners_of_any_kind(tmp_path: Path) -> None:
+    top = tune(labels={"owner": "acme"}, annotations={"last-applied": "hidden"})
+    items = [node(), top, runner("r", top), made("p", runner("r")), thing("v1", "Secret", "s")]
+    (tmp_path / "all.json").write_text(
+        json.dumps({"kind": "List", "apiVersion": "v1", "items": items})
+    )
+    facts = collect(dump=str(tmp_path))
+    assert chain(facts, "p") == ["Runner/r", "FineTune/polish"]
+    assert json.loads(row(facts, "p")["owner_labels"]) == {"owner": "acme"}
+    assert "hidden" not in str(facts)
+
+
+def test_lists_of_which_owners_and_labels_matter_are_asked_for_without_the_rest() -> None:
+    server = ApiServer(now=NOW)
+    read(server)
+    for kind in KINDS:
+        for path in kind.paths:
+            for one in server.seen(path):
+                bare = kind.form.__name__ == "Object"
+                assert ("PartialObjectMetadataList" in one.accept) is bare, kind
