@@ -15,6 +15,7 @@ from collector.prometheus.claims import unread_claims
 from collector.prometheus.clean import Identity
 from collector.prometheus.nodes import Nodes, read_nodes, with_models
 from collector.prometheus.pods import Pods, read_pods
+from collector.prometheus.policies import Policies, read_policies
 from collector.prometheus.reader import Reader
 from collector.prometheus.series import ALL, FALLBACKS, POD_LABELS
 from collector.prometheus.source import SampleSource
@@ -24,7 +25,17 @@ from collector.prometheus.volumes import Volumes, read_volumes
 from collector.source import Permissions, Probe
 from ledger.errors import SourceError
 from ledger.facts import Facts, Quarantine
-from ledger.schema import COVERAGE, MOUNTS, NODES, USAGE, VOLUMES, WORKLOADS, Table
+from ledger.schema import (
+    COVERAGE,
+    EVENTS,
+    MOUNTS,
+    NODES,
+    RESOURCES,
+    USAGE,
+    VOLUMES,
+    WORKLOADS,
+    Table,
+)
 from ledger.window import Window
 
 
@@ -106,6 +117,7 @@ class PrometheusCollector:
         sights = _sights(usage, nodes, asked, shared)
         reader.notes.extend(sight.notes(sights))
         volumes = read_volumes(reader, lives.select("uid", "namespace", "pod").unique())
+        policies = read_policies(reader)
         if pods is not None and not self.api:
             reader.gaps.extend(unread_claims(reader, lives))
         gaps, notes = unlabelled(asked, api=self.api)
@@ -113,7 +125,7 @@ class PrometheusCollector:
         reader.notes += notes
         return Facts(
             window=window,
-            tables=self._tables(day, nodes, pods, usage, volumes, sights),
+            tables=self._tables(day, nodes, pods, usage, volumes, sights, policies),
             coverage=coverage.ratio(missing, window),
             gaps=(*reader.gaps, *coverage.gaps(missing, reach)),
             quarantine=_add_up(reader.quarantine),
@@ -130,6 +142,7 @@ class PrometheusCollector:
         usage: Usage | None,
         volumes: Volumes | None,
         sights: pl.DataFrame,
+        policies: Policies | None,
     ) -> dict[str, pl.DataFrame]:
         found: dict[str, pl.DataFrame] = {}
         if nodes is not None:
@@ -145,6 +158,9 @@ class PrometheusCollector:
             found[VOLUMES.name] = self._fit(volumes.rows, VOLUMES, day)
             if volumes.mounts is not None:
                 found[MOUNTS.name] = self._fit(volumes.mounts, MOUNTS, day)
+        if policies is not None:
+            found[RESOURCES.name] = self._fit(policies.resources, RESOURCES, day)
+            found[EVENTS.name] = self._fit(policies.events, EVENTS, day)
         return found
 
     def _fit(self, rows: pl.DataFrame, table: Table, day: date) -> pl.DataFrame:

@@ -13,6 +13,7 @@ from collector.labels import sanitised
 from collector.prometheus.annotation_series import pod_annotations
 from collector.prometheus.card_series import CARD_SERIES, GPU_ACTIVE, GPU_UTIL, MEASURES
 from collector.prometheus.metric import Series, same
+from collector.prometheus.policy_series import POLICY_SERIES
 from collector.prometheus.volume_series import VOLUME_SERIES
 
 __all__ = ["ALL", "FALLBACKS", "GPU_ACTIVE", "GPU_UTIL", "MARGIN", "SCRAPE_LABELS", "Series"]
@@ -196,6 +197,7 @@ ALL = (
     NETWORK_TRANSMIT,
     *CARD_SERIES,
     *VOLUME_SERIES,
+    *POLICY_SERIES,
 )
 
 # What is read instead if a metric has no samples, and is then no gap.
