@@ -163,8 +163,9 @@ def _told(world: World, pod: Pod) -> _Row:
 
 
 def _seen(world: World, pod: Pod) -> _Row:
-    """What the series say of a pod: custom kinds above its owner stay unknown."""
-    depth = 2 if pod.owners and pod.owners[0].kind in ("Job", "ReplicaSet") else 1
+    """What the series say of a pod: of what is above its owner, what its labels tell, and Jobs'."""
+    named = "ray.io/originated-from-cr-name" in pod.labels
+    depth = 2 if named or (pod.owners and pod.owners[0].kind in ("Job", "ReplicaSet")) else 1
     known = pod.owners[:depth]
     return _common(world, pod) | {
         "labels": _json(_sanitised(pod.labels)),
