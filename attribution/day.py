@@ -10,6 +10,7 @@ import polars as pl
 from attribution import gaps, notes, rows
 from attribution.bill import gaps as bill_gaps
 from attribution.facts import DayFacts
+from attribution.lives.jobs import take_out
 from attribution.lives.names import meet_by_name
 from attribution.nodes import card_groups, claims, contradictions
 from attribution.prices.against_bill import rescaled
@@ -77,9 +78,9 @@ def close_day(
         ReconcileError: Shares do not add up to their charge.
         SettingsError: A rule cannot be used.
     """
-    facts = meet_by_name(facts)
+    facts, jobs = take_out(meet_by_name(facts))
     evidence = gather(facts, settings)
-    holders = find_holders(facts, evidence, settings)
+    holders = find_holders(facts, evidence, settings, jobs)
     amounts = measure(facts, holders, shards)
     bill = meet(facts, holders)
     hours = hours_of(facts, evidence, holders, bill, settings)
@@ -89,6 +90,7 @@ def close_day(
     found = (
         *gaps.find(facts, settings, work.day.hours, holders.every, holders.lives, evidence.seen),
         *_gaps(bill, priced, work),
+        *holders.nowhere,
         *claims.gaps(holders.lost),
         *card_groups.gaps(holders.lives),
         *contradictions.find(holders.lives, amounts.usage, facts.usage, work.day.hours),

@@ -19,6 +19,7 @@ from ledger.schema import (
     POD_SPLITS,
     PRICES,
     REQUESTS,
+    RESOURCES,
     USAGE,
     VOLUMES,
     WORKLOADS,
@@ -40,6 +41,7 @@ TABLES = (
     REQUESTS,
     LOG_VOLUME,
     POD_SPLITS,
+    RESOURCES,
 )
 """The tables that attribution reads."""
 
@@ -65,6 +67,7 @@ class DayFacts:
         requests: Storage operations.
         log_volume: Log bytes per stream.
         pod_splits: The provider's own split of machines.
+        resources: Configurations; of which time accounting tells every job.
     """
 
     day: date
@@ -80,6 +83,7 @@ class DayFacts:
     requests: pl.DataFrame = field(default_factory=REQUESTS.empty)
     log_volume: pl.DataFrame = field(default_factory=LOG_VOLUME.empty)
     pod_splits: pl.DataFrame = field(default_factory=POD_SPLITS.empty)
+    resources: pl.DataFrame = field(default_factory=RESOURCES.empty)
 
     @classmethod
     def of_tables(cls, day: date, tables: Mapping[str, pl.DataFrame | pl.LazyFrame]) -> DayFacts:

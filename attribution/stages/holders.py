@@ -8,15 +8,17 @@ import polars as pl
 
 from attribution.facts import DayFacts
 from attribution.identity import name_pods
+from attribution.lives.jobs import Jobs, place
 from attribution.lives.lives import pod_lives, there_spans
 from attribution.lives.reservations import tell_tenants
-from attribution.nodes import card_groups, claims
+from attribution.nodes import card_groups, claims, nested
 from attribution.nodes.devices import add_cards
 from attribution.nodes.node_hours import held_amounts
 from attribution.nodes.usage import POD, PodUsage, read_usage
 from attribution.phases import add_phase
 from attribution.shards import Shards, each, ranges
 from attribution.stages.evidence import Evidence
+from ledger.facts import Gap
 from ledger.schema import IDENTITY_KEYS, UNATTRIBUTED
 from ledger.settings import Settings
 
@@ -46,6 +48,7 @@ class Holders:
         lost: ``claims.Claimed.lost``: claims of devices that nobody holds.
         there: ``cluster, node, start, end`` (ms): when each node was there.
         maybe: The same, when it was or may have been.
+        nowhere: Jobs of Slurm on nodes that no pod was.
     """
 
     every: pl.DataFrame
@@ -54,6 +57,7 @@ class Holders:
     lost: pl.DataFrame
     there: pl.DataFrame
     maybe: pl.DataFrame
+    nowhere: tuple[Gap, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -69,23 +73,30 @@ class Amounts:
     held: pl.DataFrame
 
 
-def find_holders(facts: DayFacts, evidence: Evidence, settings: Settings) -> Holders:
+def find_holders(
+    facts: DayFacts, evidence: Evidence, settings: Settings, jobs: Jobs | None = None
+) -> Holders:
     """Who was on which node, as far as it was seen.
 
     Args:
         facts: The day.
         evidence: What was seen of it.
         settings: Identity rules and roles.
+        jobs: Jobs of Slurm in pods, which are not among the facts.
 
     Raises:
         SettingsError: A rule cannot be used.
     """
     every = pod_lives(facts)
+    placed = place(jobs, every) if jobs else None
+    if placed:
+        every = pl.concat([every, placed.lives])
     pods = card_groups.fit(add_cards(evidence.of(every), facts.nodes))
     claimed = claims.add(pods, evidence.of(claims.spans(facts)))
-    lives, who = _who(claimed.lives, settings)
+    lives, who = _who(nested.settle(claimed.lives, placed), settings)
     there, maybe = there_spans(facts, evidence.up, lives, evidence.seen, evidence.holes)
-    return Holders(every, lives, who, claimed.lost, there, maybe)
+    nowhere = placed.gaps if placed else ()
+    return Holders(every, lives, who, claimed.lost, there, maybe, nowhere)
 
 
 def measure(facts: DayFacts, holders: Holders, shards: Shards) -> Amounts:
