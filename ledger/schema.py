@@ -200,7 +200,9 @@ NODES = Table(
         ),
         "gpu_memory_mib": _int("memory of one physical card, MiB"),
         "labels": _text("labels, JSON"),
-        "interval_seconds": _float("usual distance of the samples; null = from the API"),
+        "interval_seconds": _float(
+            "usual distance of the samples; 0 = told to the second; null = from the API"
+        ),
     },
     partition=("day", "source"),
     key=("cluster", "node", "start"),
@@ -244,7 +246,9 @@ WORKLOADS = Table(
             "requested units of every device resource, JSON object of whole numbers: cards, parts "
             "of cards, nvidia.com/gpucores, nvidia.com/gpumem; null = gpus of gpu_resource"
         ),
-        "interval_seconds": _float("usual distance of the samples; null = from the API"),
+        "interval_seconds": _float(
+            "usual distance of the samples; 0 = told to the second; null = from the API"
+        ),
     },
     partition=("day", "source"),
     key=("cluster", "uid", "start"),

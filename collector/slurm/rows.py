@@ -29,12 +29,12 @@ _EVENTS = {
     "PREEMPTED": "preemption",
     "REQUEUED": "restart",
     "FAILED": "failed",
-    "TIMEOUT": "timeout",
-    "DEADLINE": "timeout",
-    "NODE_FAIL": "node_failed",
-    "BOOT_FAIL": "node_failed",
+    "TIMEOUT": "failed",
+    "DEADLINE": "failed",
+    "NODE_FAIL": "failed",
+    "BOOT_FAIL": "failed",
     "LAUNCH_FAILED": "failed",
-    "CANCELLED": "cancelled",
+    "CANCELLED": "killed",
 }
 
 
@@ -157,7 +157,7 @@ def events(runs: pl.DataFrame, window: Window, name: str) -> pl.DataFrame:
             "id"
         )
     )
-    code = pl.concat_str(pl.lit('{"exit_code":"'), "exit_code", pl.lit('"}'))
+    code = pl.concat_str(pl.lit('{"exitCode":'), "exit_code", pl.lit("}"))
     return _table(
         EVENTS,
         ended.with_columns(pl.from_epoch("end", time_unit="s").dt.date().alias("day")),

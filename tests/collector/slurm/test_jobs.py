@@ -294,10 +294,11 @@ def test_end_states_are_events(tmp_path: Path) -> None:
         job(4, "04:00", "05:00", State="COMPLETED"),
     ]
     rows = slurm(tmp_path, as_text(jobs)).collect(WINDOW).tables["events"]
+    assert rows.filter(name="1")["attributes"].to_list() == ['{"exitCode":0}']
     assert sorted(rows.select("name", "kind", "reason").rows()) == [
         ("1", "out_of_memory", "OUT_OF_MEMORY"),
-        ("2", "cancelled", "CANCELLED"),
-        ("3", "node_failed", "NODE_FAIL"),
+        ("2", "killed", "CANCELLED"),
+        ("3", "failed", "NODE_FAIL"),
     ]
 
 
