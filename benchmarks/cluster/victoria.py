@@ -56,7 +56,9 @@ def running(folder: Path) -> Iterator[tuple[str, int]]:
             yield url, server.pid
         finally:
             server.terminate()
-            server.wait(timeout=120)
+            code = server.wait(timeout=120)
+        if code:  # what was in memory is lost
+            raise RuntimeError(f"{PROGRAM} ended with {code}: {folder / 'log'}")
 
 
 def _wait(url: str, server: subprocess.Popen[bytes]) -> None:
@@ -107,9 +109,8 @@ def load(world: World, url: str) -> int:
         waiting.append(pool.submit(send, b"".join(batch)))
         for one in waiting:
             one.result()
-    for path in ("force_flush", "force_merge"):
-        with urllib.request.urlopen(f"{url}/internal/{path}") as reply:  # noqa: S310 - loopback
-            reply.read()
+    with urllib.request.urlopen(f"{url}/internal/force_flush") as reply:  # noqa: S310 - loopback
+        reply.read()
     taken = metrics(url)['vm_rows_inserted_total{type="vmimport"}']
     if taken != total:
         raise RuntimeError(f"the server took {taken:.0f} of {total} samples")
