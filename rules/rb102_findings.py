@@ -17,6 +17,7 @@ from rules.fingerprint import fingerprint
 from rules.node_hours import KEY, METER
 from rules.node_money import NodeCosts, money_of
 from rules.rb102_remedy import GUARDRAIL, remedy
+from rules.reclaim import reclaim_policies
 from rules.rule import (
     Answer,
     Claim,
@@ -31,9 +32,8 @@ ENOUGH_BINS = 0.8
 """Share of the night hours and of the weekend hours of the week that must be known."""
 KNOWN = ("idle", "busy", "off")
 _OWNER = ("experiment", "model_version", "owner")
-_NOT_CHECKED = (
-    "reclaim policy of the node pool; token, step and power series; processes outside of pods"
-)
+_NOT_CHECKED = "token, step and power series; processes outside of pods"
+_NO_POLICY = "reclaim policy of the node pool; "
 
 
 @dataclass(frozen=True)
@@ -89,6 +89,7 @@ def findings_of(
     rows = _by_node(wasted)
     payers = _by_node(_payers(tables, wasted))
     labels = _labels(tables, keys)
+    policies = reclaim_policies(tables, {each.key: labels.get(each.key, {}) for each in judged})
     empty = costs.hours.clear()
     return tuple(
         _finding(
@@ -97,6 +98,7 @@ def findings_of(
             rows.get(each.key, empty),
             payers.get(each.key),
             labels.get(each.key, {}),
+            policies.get(each.key),
             costs,
             context,
         )
@@ -161,6 +163,7 @@ def _finding(
     rows: pl.DataFrame,
     payers: pl.DataFrame | None,
     labels: Mapping[str, str],
+    policy: str | None,
     costs: NodeCosts,
     context: Context,
 ) -> Finding:
@@ -183,7 +186,7 @@ def _finding(
         window=context.window,
         money=money_of(rows, judged.recurring, basis, days),
         confidence="medium" if _doubts(judged) else "high",
-        evidence=_evidence(judged, intervals, rows, context),
+        evidence=_evidence(judged, intervals, rows, policy, context),
         claims=_claims(judged),
         remedy=remedy(node, judged.week, zone, labels, always=judged.always),
         guardrail=GUARDRAIL,
@@ -225,7 +228,7 @@ def _hours(milliseconds: int) -> str:
 
 
 def _evidence(
-    judged: Judged, intervals: str, rows: pl.DataFrame, context: Context
+    judged: Judged, intervals: str, rows: pl.DataFrame, policy: str | None, context: Context
 ) -> tuple[Evidence, ...]:
     cluster, _ = judged.key
     thresholds, window = context.settings.rules.RB102, context.window
@@ -238,6 +241,7 @@ def _evidence(
     known = _known_bins(judged)
     activity = _activity(wasted, f"prometheus/{cluster}", thresholds.idle_activity, window)
     unseen = "" if activity else "activity of the cards (no samples: no pod held one); "
+    unseen += "" if policy else _NO_POLICY
     found = [
         *activity,
         Evidence(
@@ -268,6 +272,8 @@ def _evidence(
         ),
         Evidence("not_checked", "runbill", window, unseen + _NOT_CHECKED),
     ]
+    if policy:
+        found.append(Evidence("reclaim_policy", "ledger/resources", window, policy))
     if doubts := _doubts(judged):
         found.append(Evidence("why_confidence_is_medium", "runbill", window, doubts))
     if rows["committed"].any():

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import polars as pl
 
-from ledger.schema import CHARGES, COSTS, NODES, USAGE, WORKLOADS
+from ledger.schema import CHARGES, COSTS, NODES, RESOURCES, USAGE, WORKLOADS
 from ledger.settings import IdleNodes, Settings
 from rules import calendar
 from rules.calendar import WeeklyWindow
@@ -46,6 +46,8 @@ class IdleNodesRule(Rule):
         view of the cluster's pods (an API snapshot alone is blind to pods deleted before it).
         At least 80 % of the night hours and of the weekend hours must be known, or the answer is
         unknown. Clean means that not even the hours that were not seen could hide an idle interval.
+        Beside a finding stands what is known of the reclaim policy of its node: Karpenter's
+        consolidation and budgets, Cluster Autoscaler's flags, what keeps the node.
 
     Thresholds:
         night (22:00-08:00), weekend (Sat-Sun) and holidays, local in the settings' timezone; only
@@ -78,7 +80,7 @@ class IdleNodesRule(Rule):
         "Do nodes stay paid without work at night and on weekends, with no reclaim policy?"
     )
     severity: ClassVar[Severity] = "high"
-    needs = (NODES, WORKLOADS, USAGE, COSTS, CHARGES)
+    needs = (NODES, WORKLOADS, USAGE, COSTS, CHARGES, RESOURCES)
     window_days: ClassVar[int] = 14
     stage: ClassVar[Stage] = Stage.TIME_SLICES
 
