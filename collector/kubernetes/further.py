@@ -7,7 +7,6 @@ metadata is asked for. Nothing is asked for that no pod's chain needs.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -18,6 +17,7 @@ from collector.cards import choose
 from collector.kubernetes.client import METADATA, METADATA_LIST, Api, ApiError
 from collector.kubernetes.decode import document
 from collector.kubernetes.demand import effective_request
+from collector.kubernetes.discovery import Resource, find, remedy
 from collector.kubernetes.kinds import EVENTS, KINDS, PODS, UNREAD
 from collector.kubernetes.objects import Metadata, Object, OwnerReference, Pod
 from collector.kubernetes.owners import controller
@@ -53,26 +53,6 @@ class _Refused(Exception):
         super().__init__(str(error))
         self.resource = resource
         self.error = error
-
-
-@dataclass(frozen=True)
-class _Resource:
-    """Where the objects of a kind are."""
-
-    root: str
-    plural: str
-    group: str
-    namespaced: bool
-
-    @property
-    def name(self) -> str:
-        """``plural.group``, as kubectl and roles name it."""
-        return f"{self.plural}.{self.group}" if self.group else self.plural
-
-    def one(self, namespace: str | None, name: str) -> str:
-        """Path of an object."""
-        inner = f"namespaces/{namespace}/" if self.namespaced and namespace else ""
-        return f"{self.root}/{inner}{self.plural}/{name}"
 
 
 def read_others(api: Api, found: Snapshot, missing: frozenset[Type], page: int) -> None:
@@ -119,7 +99,7 @@ class _Reader:
             for item in items
         }
         self._asked: set[str] = set()
-        self._resources: dict[Type, _Resource | None] = {}
+        self._resources: dict[Type, Resource | None] = {}
         self._refused: set[Type] = set()
 
     def wanted(self, pods: Sequence[Pod]) -> dict[Type, _Wanted]:
@@ -175,33 +155,17 @@ class _Reader:
             return refused.error.status != 0
         return True
 
-    def _resource(self, what: Type) -> _Resource | None:
+    def _resource(self, what: Type) -> Resource | None:
         """Where a type's objects are; None if the server no longer has it."""
         if what not in self._resources:
             version, kind = what
-            group = version.rpartition("/")[0]
-            root = f"/apis/{version}" if group else f"/api/{version}"
             try:
-                served = json.loads(self._api.get(root)).get("resources") or ()
+                self._resources[what] = find(self._api, version, kind)
             except ApiError as error:
-                if error.status != 404:
-                    raise _Refused(f"{kind} of {version}", error) from error
-                served = ()
-            except (ValueError, AttributeError):
-                served = ()
-            self._resources[what] = next(
-                (
-                    _Resource(root, one["name"], group, bool(one.get("namespaced", True)))
-                    for one in served
-                    if isinstance(one, dict)
-                    and one.get("kind") == kind
-                    and "/" not in str(one.get("name", "/"))
-                ),
-                None,
-            )
+                raise _Refused(f"{kind} of {version}", error) from error
         return self._resources[what]
 
-    def _one_by_one(self, resource: _Resource, some: _Wanted) -> Iterator[Object]:
+    def _one_by_one(self, resource: Resource, some: _Wanted) -> Iterator[Object]:
         for uid, (namespace, reference) in sorted(some.by_uid.items()):
             path = resource.one(namespace, reference.name)
             try:
@@ -215,13 +179,13 @@ class _Reader:
             if item.metadata.uid == uid:
                 yield item
 
-    def _search(self, resource: _Resource, some: _Wanted) -> Iterator[Object]:
+    def _search(self, resource: Resource, some: _Wanted) -> Iterator[Object]:
         """The wanted objects of a list, page by page until all are there."""
         left = set(some.by_uid)
         query: dict[str, str | int] = {"limit": self._page}
         for _ in range(PAGES):
             try:
-                raw = self._api.get(f"{resource.root}/{resource.plural}", query, METADATA_LIST)
+                raw = self._api.get(resource.every, query, METADATA_LIST)
                 answer = document(raw)
             except ApiError as error:
                 raise _Refused(resource.name, error) from error
@@ -242,14 +206,9 @@ class _Reader:
 
     def _say(self, what: Type, some: _Wanted, refused: _Refused) -> None:
         status = refused.error.status
-        remedy = (
-            f"grant get and list on {refused.resource} in a ClusterRole"
-            if status == 403
-            else "try again"
-        )
         text = (
             f"{refused.resource}: {refused.error}; owner chains end at {what[1]} "
-            f"({len(some.by_uid)} of them); {remedy}"
+            f"({len(some.by_uid)} of them); {remedy(refused.resource, refused.error)}"
         )
         if some.cards:
             reason = "access_denied" if status == 403 else "query_failed"

@@ -11,6 +11,7 @@ import msgspec
 
 from collector.kubernetes.client import Api, ApiError
 from collector.kubernetes.decode import decode, document
+from collector.kubernetes.discovery import probe_others
 from collector.kubernetes.further import read_others
 from collector.kubernetes.kinds import KINDS, PODS, Kind
 from collector.kubernetes.objects import Object
@@ -103,10 +104,10 @@ class LiveReader:
                     Probe(f"list {kind.resource}", not blind, detail, blind, failure=failure)
                 )
                 if error.status == 0:
-                    break
+                    return probes
             else:
                 probes.append(Probe(f"list {kind.resource}", True, "can be listed"))
-        return probes
+        return [*probes, *probe_others(api)]
 
     def _list(self, api: Api, kind: Kind) -> _Listing:
         try:

@@ -221,7 +221,19 @@ class ApiServer:
             self.on_page(path)
         return _formed(body, "PartialObjectMetadataList", accept)
 
+    def _groups(self) -> tuple[int, Mapping[str, str], bytes]:
+        """The named groups and their versions."""
+        served = sorted({tuple(path.split("/")[2:4]) for path in self.lists if "/apis/" in path})
+        versions: dict[str, list[Json]] = {}
+        for group, version in served:
+            one = {"groupVersion": f"{group}/{version}", "version": version}
+            versions.setdefault(group, []).append(one)
+        groups = [{"name": name, "versions": some} for name, some in versions.items()]
+        return 200, {}, json.dumps({"kind": "APIGroupList", "groups": groups}).encode()
+
     def _discovery(self, root: str) -> tuple[int, Mapping[str, str], bytes]:
+        if root == "/apis":
+            return self._groups()
         resources: list[Json] = [
             {"name": path.rpartition("/")[2]}
             | ({"kind": kind_of(path, items), "namespaced": _namespaced(items)} if items else {})

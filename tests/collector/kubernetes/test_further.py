@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 import stamina
 
-from collector.kubernetes import further
+from collector.kubernetes import from_settings, further
 from collector.kubernetes.kinds import KINDS
 from ledger.facts import Facts
+from ledger.settings import Cluster
 from tests.collector.kubernetes.apiserver import ApiServer, Fault, by_list
 from tests.collector.kubernetes.builders import (
     NOW,
@@ -215,6 +216,24 @@ def test_a_dump_holds_owners_of_any_kind(tmp_path: Path) -> None:
     assert chain(facts, "p") == ["Runner/r", "FineTune/polish"]
     assert json.loads(row(facts, "p")["owner_labels"]) == {"owner": "acme"}
     assert "hidden" not in str(facts)
+
+
+def test_probes_ask_for_kinds_that_are_installed() -> None:
+    """Those of known systems that no object has named yet; others cannot be known."""
+    made_of = [
+        thing("run.ai/v1", "RunaiJob", "r"),
+        thing("slinky.slurm.net/v1beta1", "NodeSet", "n"),
+    ]
+    lists = by_list([node(), *made_of, tune()])
+    faults = {"/apis/slinky.slurm.net/v1beta1/nodesets": [Fault(403)]}
+    with ApiServer(lists, faults, now=NOW) as server:
+        cluster = Cluster.model_validate({"name": "a", "kubernetes": {"server": server.url}})
+        probes = {probe.need: probe for probe in from_settings(cluster, Path("/")).probe()}
+    assert probes["list runaijobs.run.ai"].ok
+    assert "grant get and list on nodesets" in probes["list nodesets.slinky.slurm.net"].detail
+    assert probes["list nodesets.slinky.slurm.net"].blind
+    assert "list trainingworkloads.run.ai" not in probes
+    assert not [need for need in probes if "acme" in need]
 
 
 def test_lists_of_which_owners_and_labels_matter_are_asked_for_without_the_rest() -> None:

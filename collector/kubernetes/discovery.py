@@ -1,0 +1,121 @@
+"""What a server has: resources by their kind, from discovery, which everybody may read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from collector.kubernetes.client import METADATA_LIST, Api, ApiError
+from collector.kubernetes.kinds import OWNERS
+from collector.source import Probe
+
+BLIND = "owner chains end before it"
+
+
+@dataclass(frozen=True)
+class Resource:
+    """Where the objects of a kind are.
+
+    Args:
+        root: Path of the group's version.
+        plural: Name of the resource.
+        group: API group, empty for the core.
+        namespaced: Whether its objects are in namespaces.
+    """
+
+    root: str
+    plural: str
+    group: str
+    namespaced: bool
+
+    @property
+    def name(self) -> str:
+        """``plural.group``, as kubectl and roles name it."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def every(self) -> str:
+        """Path of the list over all namespaces."""
+        return f"{self.root}/{self.plural}"
+
+    def one(self, namespace: str | None, name: str) -> str:
+        """Path of an object."""
+        inner = f"namespaces/{namespace}/" if self.namespaced and namespace else ""
+        return f"{self.root}/{inner}{self.plural}/{name}"
+
+
+def find(api: Api, version: str, kind: str) -> Resource | None:
+    """The resource of a kind; None if the server does not have it.
+
+    Args:
+        api: The server.
+        version: API version, e.g. ``batch/v1``.
+        kind: E.g. ``Job``.
+
+    Raises:
+        ApiError: The server does not say.
+    """
+    group = version.rpartition("/")[0]
+    root = f"/apis/{version}" if group else f"/api/{version}"
+    for one in _resources(api, root):
+        name = one.get("name")
+        if one.get("kind") == kind and isinstance(name, str) and "/" not in name:
+            return Resource(root, name, group, bool(one.get("namespaced", True)))
+    return None
+
+
+def remedy(resource: str, error: ApiError) -> str:
+    """What to do about a resource that cannot be read."""
+    if error.status == 403:
+        return f"grant get and list on {resource} in a ClusterRole"
+    return "try again"
+
+
+def probe_others(api: Api) -> Iterator[Probe]:
+    """Ask for one object of each kind of owner that the server has, though no object names one.
+
+    Kinds that are not installed are passed over.
+    """
+    try:
+        groups = _items(api.get("/apis"), "groups")
+    except ApiError:
+        return
+    versions = {
+        group.get("name"): [str(one.get("groupVersion")) for one in _objects(group.get("versions"))]
+        for group in groups
+    }
+    for group, plural in OWNERS:
+        for version in versions.get(group, ()):
+            try:
+                if plural not in {one.get("name") for one in _resources(api, f"/apis/{version}")}:
+                    continue
+                api.get(f"/apis/{version}/{plural}", {"limit": 1}, METADATA_LIST)
+            except ApiError as error:
+                text = f"{plural}.{group}: {error}; {remedy(f'{plural}.{group}', error)}"
+                yield Probe(f"list {plural}.{group}", False, text, BLIND)
+            else:
+                yield Probe(f"list {plural}.{group}", True, "can be listed")
+            break
+
+
+def _resources(api: Api, root: str) -> list[dict[str, Any]]:
+    try:
+        return _items(api.get(root), "resources")
+    except ApiError as error:
+        if error.status == 404:
+            return []
+        raise
+
+
+def _items(raw: bytes, key: str) -> list[dict[str, Any]]:
+    """A list of objects in an answer; empty if it holds none."""
+    try:
+        return _objects(json.loads(raw)[key])
+    except (ValueError, LookupError, TypeError):
+        return []
+
+
+def _objects(found: object) -> list[dict[str, Any]]:
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
