@@ -138,7 +138,7 @@ def write(context: Context, outcome: Collected, before: Mapping[date, Earlier]) 
 
 def _coverage(outcome: Collected, before: Mapping[date, Earlier], day: date) -> float | None:
     """What share was seen of the rows that the day has now: series that stand keep theirs."""
-    if outcome.kind == "prometheus" and day in outcome.kept:
+    if outcome.kind in ("prometheus", "slurm") and day in outcome.kept:
         return before[day].coverage
     return outcome.facts.coverage if outcome.facts else 0.0
 

@@ -87,16 +87,24 @@ class Slurm:
         exports = (files.read(path) for path in files.find(self.nodes, "slurm.nodes"))
         return inventory.frame(node for export in exports for node in inventory.read(export))
 
+    def _listed(self) -> tuple[pl.DataFrame | None, list[Gap]]:
+        """The list of nodes, or why there is none though the settings name it."""
+        try:
+            return self._nodes, []
+        except RunbillError as error:
+            return None, [Gap("unreadable_file", str(error))]
+
     def collect(self, window: Window) -> Facts:
         """Read the jobs of a window, and the nodes that they could run on.
 
         Raises:
-            SourceError, BadInputError: No export or no list of nodes can be read.
+            SourceError, BadInputError: No export can be read.
         """
-        runs, listed = self._runs, self._nodes
+        runs = self._runs
+        listed, unlisted = self._listed()
         pieces = _counted(rows.held(runs.rows, window), listed)
         covered = _inside(runs.covered, window)
-        gaps = [*runs.gaps, *self._gaps(window, covered)]
+        gaps = [*runs.gaps, *unlisted, *self._gaps(window, covered)]
         if not self.pods:
             gaps += node_rows.gaps(pieces, listed)
         tables = {

@@ -8,9 +8,15 @@ Number = Any
 """``8``, ``"8"``, ``{"set": true, "infinite": false, "number": 8}`` or null."""
 
 
+_MOST = 1 << 53
+
+
 def whole(value: Number) -> int | None:
-    """A number in any of its forms; None where it is not set, infinite, or no number."""
-    if type(value) is int:  # nearly all of them
+    """A number in any of its forms; None where it is not set, infinite, or no number.
+
+    One that no column could hold becomes the largest of its sign: still wrong, never missing.
+    """
+    if type(value) is int and -_MOST < value < _MOST:  # nearly all of them
         return value
     if isinstance(value, dict):
         if not value.get("set", True) or value.get("infinite", False):
@@ -19,7 +25,7 @@ def whole(value: Number) -> int | None:
     if isinstance(value, bool) or value is None:
         return None
     try:
-        return int(value)
+        return max(min(int(value), _MOST), -_MOST)
     except (TypeError, ValueError, OverflowError):
         return None
 

@@ -144,6 +144,13 @@ def _cells(lines: pl.Series, header: Sequence[str], delimiter: str) -> pl.DataFr
         # No free text stands before the first cell, so that a step is known whatever follows.
         cut = cut.filter(~pl.col("cells").list.first().str.contains(_STEP).fill_null(value=False))
     right = pl.col("cells").list.len() == width
+    short = pl.col("cells").list.len() < width
+    cut = cut.with_columns(
+        pl.when(short)
+        .then(pl.lit("cut_line: "))
+        .otherwise(pl.lit("delimiter_inside: "))
+        .alias("why")
+    )
     good = cut.filter(right)
     broken = cut.filter(~right).with_columns(
         pl.Series(
@@ -160,7 +167,7 @@ def _cells(lines: pl.Series, header: Sequence[str], delimiter: str) -> pl.DataFr
             if name and name not in header[:number]
         ),
         pl.when(pl.col("cells").is_null())
-        .then(pl.concat_str(pl.lit("delimiter_inside: "), pl.col("line").str.slice(0, 100)))
+        .then(pl.concat_str("why", pl.col("line").str.slice(0, 100)))
         .alias("bad"),
     )
     job = "jobid" if "jobid" in header else "jobidraw"

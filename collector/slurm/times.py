@@ -95,7 +95,7 @@ def seconds(text: pl.Expr) -> pl.Expr:
     """``[DD-]HH:MM:SS`` or a number of seconds; null where it is neither."""
     plain = text.str.strip_chars()
     parts = plain.str.extract_groups(_DURATION).struct
-    days, hours, minutes, rest = (parts.field(name).cast(pl.Int64) for name in "dhms")
+    days, hours, minutes, rest = (parts.field(name).cast(pl.Int64, strict=False) for name in "dhms")
     clock = ((days.fill_null(0) * 24 + hours.fill_null(0)) * 60 + minutes) * 60 + rest
     number = pl.when(plain.str.contains(_SECONDS)).then(plain).cast(pl.Int64, strict=False)
     return pl.coalesce(clock, number)

@@ -207,7 +207,7 @@ def test_bad_records_are_put_aside_by_reason(tmp_path: Path) -> None:
         "no_nodes": 1,
         "bad_date": 1,
         "missing_job": 1,
-        "delimiter_inside": 1,
+        "cut_line": 1,
     }
     assert pods(facts) == [("1", "n1", 1.0, 3.0, 8)]
     assert facts.read == 11

@@ -160,3 +160,19 @@ def test_files_of_several_days_are_one_time(tmp_path: Path) -> None:
     facts = collector.collect(Window.of_days(date(2026, 11, 30), date(2026, 12, 1)))
     assert facts.coverage == 1
     assert facts.tables["nodes"].height == 2
+
+
+def test_a_list_of_nodes_that_cannot_be_read_is_a_gap(tmp_path: Path) -> None:
+    facts = slurm(tmp_path, as_text([JOB]), "hello").collect(WINDOW)
+    assert [gap.reason for gap in facts.gaps] == ["unreadable_file", "capacity_unknown"]
+    assert hours(facts.tables["nodes"]) == [("n1", 1, 3)]
+
+
+def test_nodes_that_are_pods_are_not_written(tmp_path: Path) -> None:
+    facts = slurm(tmp_path, as_text([JOB]), pods=True).collect(WINDOW)
+    assert "nodes" not in facts.tables
+    assert not facts.gaps
+    row = facts.tables["resources"].row(0, named=True)
+    assert (row["kind"], row["cluster"]) == ("SlurmAccounting", "hpc")
+    covered = [["2026-11-30T00:00:00+00:00", "2026-12-01T00:00:00+00:00"]]
+    assert json.loads(row["configuration"]) == {"covered": covered}
