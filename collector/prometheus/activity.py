@@ -9,12 +9,15 @@ device plugin's duty cycle, and ``GPU_UTIL`` last; less what ``spinning`` finds.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
 import polars as pl
 
 from collector.prometheus import card_series as c
 from collector.prometheus.card_series import MEASURES, Measure
+from collector.prometheus.cards import card_slots
 from collector.prometheus.clean import Cleaned
 from collector.prometheus.metric import Series
 from collector.prometheus.nodes import Nodes
@@ -30,19 +33,32 @@ class Activity:
 
     Args:
         metric: The series.
-        cleaned: Samples, values 0 to 1.
+        slots: Of ``cards.card_slots``.
+        interval: Usual distance of its samples.
         placed: Its meanings, of ``place``.
     """
 
     metric: str
-    cleaned: Cleaned
+    slots: pl.DataFrame
+    interval: timedelta
     placed: pl.DataFrame
 
 
-def read_activity(reader: Reader, nodes: Nodes | None) -> list[Activity]:
+def read_activity(
+    reader: Reader,
+    nodes: Nodes | None,
+    lives: pl.DataFrame,
+    measured: Callable[[Measure, Gauges], Activity | None] | None = None,
+) -> list[Activity]:
     """Activity of cards, most trusted series first; silence is a gap only where there are cards.
 
     Series are read until all nodes with cards are spoken of.
+
+    Args:
+        reader: Where they are read.
+        nodes: Nodes, if any are known.
+        lives: Of ``tenants.numbered``.
+        measured: How a measure is read, if not by its samples.
     """
     equipped = set() if nodes is None else set(nodes.with_cards)
     found: list[Activity] = []
@@ -52,7 +68,7 @@ def read_activity(reader: Reader, nodes: Nodes | None) -> list[Activity]:
     for measure in MEASURES:
         if found and not equipped - spoken:
             break
-        activity = _read(measure, gauges)
+        activity = measured(measure, gauges) if measured else by_samples(measure, gauges, lives)
         if activity is not None:
             found.append(activity)
             spoken |= set(activity.placed["node"].drop_nulls())
@@ -67,17 +83,25 @@ class Gauges:
     Args:
         reader: Where they are read.
         nodes: Nodes, if any are known.
+        read: Reads a series, if not all of it is wanted.
     """
 
-    def __init__(self, reader: Reader, nodes: Nodes | None) -> None:
+    def __init__(
+        self,
+        reader: Reader,
+        nodes: Nodes | None,
+        read: Callable[[Series], Cleaned | None] | None = None,
+    ) -> None:
         self.reader = reader
         self.nodes = nodes
+        self.read = read or reader.read_one
+        self.spinning = 0
         self._known: dict[str, Placed | None] = {}
 
     def ratio(self, series: Series, *, percent: bool = False) -> Placed | None:
         """A series as values 0 to 1; None if it has no samples."""
         if series.metric not in self._known:
-            cleaned = self.reader.read_one(series)
+            cleaned = self.read(series)
             self._known[series.metric] = None
             if cleaned is not None:
                 placed = place(cleaned.meanings, self.nodes)
@@ -88,15 +112,15 @@ class Gauges:
     def plain(self, series: Series) -> Placed | None:
         """A series in its own unit; None if it has no samples."""
         if series.metric not in self._known:
-            cleaned = self.reader.read_one(series)
+            cleaned = self.read(series)
             self._known[series.metric] = (
                 None if cleaned is None else Placed(cleaned, place(cleaned.meanings, self.nodes))
             )
         return self._known[series.metric]
 
-    def note(self, text: str) -> None:
-        """Tell a reader."""
-        self.reader.notes.append(text)
+    def spun(self, cards: int) -> None:
+        """So many cards were busy by the series that is read now and did nothing for some time."""
+        self.spinning += cards
 
     def _as_ratio(
         self, samples: pl.DataFrame, placed: pl.DataFrame, series: Series, *, percent: bool
@@ -124,17 +148,46 @@ class Gauges:
         return good
 
 
-def _read(measure: Measure, gauges: Gauges) -> Activity | None:
+def by_samples(measure: Measure, gauges: Gauges, lives: pl.DataFrame) -> Activity | None:
+    """Activity by one series, of all its samples; None if there are none."""
+    gauges.spinning = 0
+    read = read_measure(measure, gauges)
+    if read is None:
+        return None
+    cleaned = read.cleaned
+    tell_spinning(gauges.reader, measure, gauges.spinning)
+    slots = card_slots(cleaned, read.placed, lives, gauges.reader.window)
+    return Activity(measure.series.metric, slots, cleaned.interval, read.placed)
+
+
+def tell_spinning(reader: Reader, measure: Measure, cards: int) -> None:
+    """Note how many cards only span."""
+    if cards:
+        reader.notes.append(
+            f"{measure.series.metric}: {cards} cards were busy without any work for some time "
+            "(no tensor and memory activity, or no power drawn); that time counts as idle"
+        )
+
+
+def read_measure(measure: Measure, gauges: Gauges) -> Placed | None:
+    """Activity by one series, 0 to 1, without cards that only spin; None if there is none."""
     read = gauges.ratio(measure.series, percent=measure.percent)
     if read is None:
         return None
-    if measure.whole:
-        read = read.only(~_in_parts(read.placed, gauges.nodes))
-    if "partition" in read.placed.columns:  # only the first of a card's partitions reports
-        read = read.only(pl.col("partition").fill_null("0") == "0")
+    read = read.only(speaks(measure, read.placed, gauges.nodes))
     if read.cleaned.samples.is_empty():
         return None
-    return Activity(measure.series.metric, without_spinning(measure, gauges, read), read.placed)
+    return replace(read, cleaned=without_spinning(measure, gauges, read))
+
+
+def speaks(measure: Measure, placed: pl.DataFrame, nodes: Nodes | None) -> pl.Expr:
+    """Which meanings of a series say something of their card."""
+    told = pl.lit(value=True)
+    if measure.whole:
+        told = ~_in_parts(placed, nodes)
+    if "partition" in placed.columns:  # only the first of a card's partitions reports
+        told = told & (pl.col("partition").fill_null("0") == "0")
+    return told
 
 
 def _in_parts(placed: pl.DataFrame, nodes: Nodes | None) -> pl.Expr:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import polars as pl
 
 from collector.prometheus.clean import Cleaned
@@ -12,10 +14,10 @@ from ledger.window import Window
 _DIGITS = 9
 
 
-def activity(
+def card_slots(
     cleaned: Cleaned, placed: pl.DataFrame, lives: pl.DataFrame, window: Window
 ) -> pl.DataFrame:
-    """Activity of cards, 0 to 1, with the pod that held them; stale pod labels are cut off.
+    """Activity of cards per slot, 0 to 1, with the pod that held them; stale labels are cut off.
 
     Args:
         cleaned: Activity of cards.
@@ -24,9 +26,9 @@ def activity(
         window: The day.
 
     Returns:
-        Rows of the table ``usage``; over the pods of a card, ``expected`` adds up to its slot.
+        ``node``, ``device``, ``namespace``, ``pod``, ``life``, ``slot``, statistics, ``samples``.
     """
-    things, whose = _number_things(placed, lives)
+    things, whose = number_things(placed, lives)
     tenants = placed.select("ident", "namespace", "pod").unique(
         "ident", keep="first", maintain_order=True
     )
@@ -37,32 +39,42 @@ def activity(
     samples = samples.with_columns(thing=pl.when(stale).then("bare").otherwise("thing")).unique(
         ["thing", "life", "time"], keep="first", maintain_order=True
     )
+    slots = statistics(samples, ["thing", "life"], window)
+    return slots.join(things, on="thing", how="left").drop("thing")
+
+
+def card_rows(slots: pl.DataFrame, lives: pl.DataFrame, interval: timedelta) -> pl.DataFrame:
+    """Rows of the table ``usage``; over the pods of a card, ``expected`` adds up to its slot.
+
+    Args:
+        slots: Of ``card_slots``.
+        lives: Of ``tenants.numbered``.
+        interval: Usual distance of the samples.
+    """
     where = lives.drop_nulls(["uid", "node"]).unique("uid", keep="last", maintain_order=True)
-    slots = (
-        statistics(samples, ["thing", "life"], window)
+    rows = (
         # Whoever adds up, the sum of ratios has another last digit.
-        .with_columns(pl.col("mean", "p50", "p99").round(_DIGITS))
-        .join(things, on="thing", how="left")
+        slots.with_columns(pl.col("mean", "p50", "p99").round(_DIGITS))
         .join(uids(lives), on="life", how="left")
         .join(where.select("uid", home="node"), on="uid", how="left")
         .with_columns(node=pl.coalesce("node", "home"))
-        .drop("home")
+        .drop("home", "life")
     )
-    own = expected_in_life(slots.filter(pl.col("uid").is_not_null()), lives, cleaned.interval)
-    free = slots.filter(pl.col("uid").is_null()).join(
+    own = expected_in_life(rows.filter(pl.col("uid").is_not_null()), lives, interval)
+    free = rows.filter(pl.col("uid").is_null()).join(
         own.group_by("node", "device", "slot").agg(taken=pl.col("expected").sum()),
         on=["node", "device", "slot"],
         how="left",
         nulls_equal=True,
     )
-    full = round(SLOT / cleaned.interval)
+    full = round(SLOT / interval)
     rest = pl.max_horizontal(full - pl.col("taken").fill_null(0), pl.col("samples"))
     return pl.concat([own, free.with_columns(expected=rest).drop("taken")]).with_columns(
         meter=pl.lit("gpu_activity")
     )
 
 
-def _number_things(placed: pl.DataFrame, lives: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+def number_things(placed: pl.DataFrame, lives: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Numbers of card and tenant, and per ``meaning`` its ``thing`` with and without the tenant.
 
     ``known`` says whether anything is known of a pod of that name, so that its absence at a time

@@ -22,6 +22,7 @@ from ledger.text import canonical_json
 from ledger.window import Window
 
 _SECOND = 1_000_000
+_JITTER = 0.025
 ABSURD = timedelta(days=3653)  # no store holds samples ten years away from the day asked for
 
 
@@ -301,9 +302,11 @@ def _usual(rows: pl.DataFrame) -> timedelta:
         return USUAL_INTERVAL
     if median < _SECOND:
         return timedelta(microseconds=round(median))
-    # Intervals are set in seconds; what is beside them is jitter, and another half of the samples
-    # must not give another interval.
-    return timedelta(seconds=round(median / _SECOND))
+    # Intervals are set in seconds, mostly in quarters of a minute; what is beside them is jitter,
+    # and another half of the samples must not give another interval.
+    quarters = 15 * round(median / _SECOND / 15)
+    near = abs(quarters - median / _SECOND) <= _JITTER * quarters
+    return timedelta(seconds=quarters if near else round(median / _SECOND))
 
 
 def collapse(rows: pl.DataFrame, window: Window) -> tuple[pl.DataFrame, int]:

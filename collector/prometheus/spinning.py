@@ -43,8 +43,8 @@ class Sources(Protocol):
         """A series in its own unit."""
         ...
 
-    def note(self, text: str) -> None:
-        """Tell a reader."""
+    def spun(self, cards: int) -> None:
+        """So many cards were busy and did nothing for some time."""
         ...
 
 
@@ -84,10 +84,7 @@ def without_spinning(measure: Measure, sources: Sources, read: Placed) -> Cleane
     spun = busy.filter((pl.col("still") & ~pl.col("working")) | hung)
     if spun.is_empty():
         return read.cleaned
-    sources.note(
-        f"{measure.series.metric}: {spun['spot'].n_unique()} cards were busy without any work for "
-        "some time (no tensor and memory activity, or no power drawn); that time counts as idle"
-    )
+    sources.spun(spun["spot"].n_unique())
     zero = spun.select("ident", "time", nothing=pl.lit(0.0))
     samples = (
         read.cleaned.samples.join(zero, on=["ident", "time"], how="left", maintain_order="left")

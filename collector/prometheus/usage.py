@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from collector.prometheus.activity import read_activity
-from collector.prometheus.cards import activity
+from collector.prometheus.activity import Activity, Gauges, by_samples, read_activity
+from collector.prometheus.card_series import Measure
+from collector.prometheus.cards import card_rows
 from collector.prometheus.clean import Cleaned
 from collector.prometheus.meters import METERS, Known, Meter, pod_rows
 from collector.prometheus.nodes import Nodes
 from collector.prometheus.pushed.asking import NotPushedError
+from collector.prometheus.pushed.cards import Cards
 from collector.prometheus.pushed.pods import pushed_rows
 from collector.prometheus.reader import Reader
 from collector.prometheus.slots import SLOT, expected, statistics
@@ -64,9 +66,9 @@ def read_usage(
     models = pl.DataFrame(schema={"node": pl.String, "model": pl.String})
     slot = ["node", "device", "slot"]
     seen = pl.DataFrame(schema={name: USAGE.schema[name] for name in slot})
-    for found in read_activity(reader, nodes):
+    for found in _cards(reader, nodes, known.lives):
         models = pl.concat([models, found.placed.select("node", model="modelName")])
-        active = activity(found.cleaned, found.placed, known.lives, reader.window)
+        active = card_rows(found.slots, known.lives, found.interval)
         active = active.join(seen, on=slot, how="anti", nulls_equal=True, maintain_order="left")
         seen = pl.concat([seen, active.select(slot).unique()])
         parts.append(active)
@@ -103,3 +105,18 @@ def _pods(reader: Reader, meter: Meter, known: Known) -> pl.DataFrame | None:
             return pushed_rows(reader, push, meter, known)
     cleaned = reader.read(meter.series)
     return None if cleaned is None else pod_rows(cleaned, meter, known, reader.window)
+
+
+def _cards(reader: Reader, nodes: Nodes | None, lives: pl.DataFrame) -> list[Activity]:
+    """How busy cards are, of the server where it can tell."""
+    push = reader.source.push_down
+    if push is None:
+        return read_activity(reader, nodes, lives)
+    cards = Cards(push, lives)
+
+    def measured(measure: Measure, gauges: Gauges) -> Activity | None:
+        with suppress(NotPushedError, QueryError):
+            return cards.measured(measure, gauges)
+        return by_samples(measure, gauges, lives)
+
+    return read_activity(reader, nodes, lives, measured)

@@ -108,13 +108,13 @@ class Asker:
         return pl.concat(frames)
 
     def cleaned(
-        self, raw: pl.DataFrame, window: Window, interval: timedelta, series: Series | None = None
+        self, raw: pl.DataFrame, window: Window, interval: timedelta | None = None
     ) -> Cleaned:
-        """Samples without garbage, which is counted in the window."""
-        found = clean(raw, series or self.series, window, self.reader.who)
+        """Samples without garbage, which is counted in the window; perhaps of a known interval."""
+        found = clean(raw, self.series, window, self.reader.who)
         self.reader.quarantine.extend(found.quarantine)
         self.reader.notes.extend(found.notes)
-        return Cleaned(found.samples, found.meanings, interval)
+        return Cleaned(found.samples, found.meanings, interval or found.interval)
 
     def interval(self) -> timedelta:
         """Usual distance of samples, of those in a quarter of an hour of the day.

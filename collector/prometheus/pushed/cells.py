@@ -61,7 +61,7 @@ class Cells:
         """Columns of a pattern.
 
         Returns:
-            ``samples`` Int64; ``first``, ``last`` Int64: cells, from 1 on, that hold any;
+            ``samples`` Int64; ``first_cell``, ``last_cell`` Int64: cells, from 1 on, that hold any;
             ``widest`` Int64: the longest step from one of these to the next; ``crowded``: whether
             a cell holds several; ``sound``: whether the digits add up.
         """
@@ -81,8 +81,8 @@ class Cells:
         samples = whole // self._all
         return (
             samples.alias("samples"),
-            pl.coalesce(held).alias("first"),
-            pl.coalesce(held[::-1]).alias("last"),
+            pl.coalesce(held).alias("first_cell"),
+            pl.coalesce(held[::-1]).alias("last_cell"),
             pl.max_horizontal(pl.lit(0, pl.Int64), *widest).alias("widest"),
             pl.any_horizontal(digit > 1 for digit in digits).alias("crowded"),
             (pl.sum_horizontal(digits) == samples).alias("sound"),

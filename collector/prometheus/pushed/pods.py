@@ -209,7 +209,7 @@ def _account(asker: Asker, pods: pl.DataFrame, other: str) -> None:
     beside = Asker(asker.reader, asker.push, asker.series, other)
     for names in lists:
         raw = beside.raw(asker.reader.window, f'pod=~"{names}"')
-        asker.cleaned(raw, asker.reader.window, timedelta(0))
+        asker.cleaned(raw, asker.reader.window)
 
 
 @dataclass(frozen=True)

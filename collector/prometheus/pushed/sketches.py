@@ -41,12 +41,12 @@ def sketch(grids: Mapping[str, pl.DataFrame], cells: Cells) -> pl.DataFrame:
     exact = (pl.col("at") * 1000).round().cast(pl.Int64)
     at = exact.cast(pl.Datetime("ms")).dt.replace_time_zone("UTC").cast(rows.schema["slot"])
     inside = (pl.col("at") > pl.col("slot")) & (pl.col("at") <= pl.col("slot") + SLOT)
-    end = pl.col("slot") + pl.col("last") * cells.interval
+    end = pl.col("slot") + pl.col("last_cell") * cells.interval
     return (
         told.with_columns(at=at, sound=pl.col("sound") & pl.col("known"))
         .with_columns(at=pl.when(inside).then("at"))
         .with_columns(
-            low=pl.col("slot") + (pl.col("first") - 1) * cells.interval,
+            low=pl.col("slot") + (pl.col("first_cell") - 1) * cells.interval,
             high=pl.coalesce("at", end),
         )
         .drop("pattern", "known")
@@ -111,7 +111,7 @@ def counters(rows: pl.DataFrame, interval: timedelta, *, each: bool) -> pl.DataF
         & pl.col("since").is_not_null()
     )
     if each:  # no cell with two, and none before the first that would show the rate before it
-        good = good & ~pl.col("crowded") & (~pl.col("follows") | (pl.col("first") == 1))
+        good = good & ~pl.col("crowded") & (~pl.col("follows") | (pl.col("first_cell") == 1))
     passed = seconds((pl.col("at") - pl.col("since")).dt.total_microseconds())
     return rows.with_columns(
         good=good.fill_null(value=False),

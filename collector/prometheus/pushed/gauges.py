@@ -1,0 +1,117 @@
+"""Gauges of cards per slot, as the server tells them, and whether they are ratios."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from collector.prometheus.pushed.asking import Asker, NotPushedError, split, union
+from collector.prometheus.pushed.cells import Cells
+from collector.prometheus.pushed.sketches import gauges, sketch
+from collector.prometheus.pushed.spun import Gate, without
+from collector.prometheus.pushed.tables import numbered
+
+_PARTS = ("mean", "min", "max", "p50", "p99", "last")
+
+
+@dataclass(frozen=True)
+class CardSlots:
+    """What a server tells of a gauge of cards.
+
+    Args:
+        rows: ``series``, ``slot``, statistics, ``samples``, ``low``, ``high``; ``still``: how many
+            samples only spin; ``good``.
+        table: Of ``clean.label_table``.
+    """
+
+    rows: pl.DataFrame
+    table: pl.DataFrame
+
+
+def card_gauges(asker: Asker, cells: Cells, gate: Gate | None) -> CardSlots:
+    """Slots of a gauge, with 0 for samples of cards that only spin.
+
+    Raises:
+        NotPushedError: All samples are to be read.
+        QueryError: The server cannot answer.
+    """
+    pattern = cells.promql(asker.selected, asker.push.span(cells.interval))
+    last = asker.each("max_over_time", f"timestamp({asker.selected})", cells)
+    small = {
+        "pattern": f"({pattern} != {cells.regular})",
+        "at": f"({last} and ({asker.over('count_over_time')} != {cells.count}))",
+    }
+    if gate:
+        small["apart"] = asker.each("count_over_time", gate.apart, cells)
+        small["still"] = asker.each("count_over_time", gate.spun, cells)
+    grids = {
+        "total": asker.grid(asker.over("sum_over_time")),
+        **{name: asker.grid(asker.over(f"{name}_over_time")) for name in ("min", "max", "last")},
+        **{
+            name: asker.grid(asker.over("quantile_over_time").replace("(", f"({part}, ", 1))
+            for name, part in (("p50", 0.5), ("p99", 0.99))
+        },
+        **asker.grids(small),
+    }
+    partly = {} if gate is None or grids["still"].is_empty() else _partly(asker, cells, gate)
+    numbers, table, strange = numbered({**grids, **partly}, asker.series, asker.reader.who)
+    if strange or table.is_empty():
+        raise NotPushedError
+    cell = [numbers.pop(name) for name in partly]
+    rows = gauges(sketch(numbers, cells), asker.series.ceiling)
+    if gate is None:
+        return CardSlots(rows.with_columns(still=pl.lit(0, pl.Int64)), table)
+    # Of two samples in a cell, the server looked at one.
+    good = pl.col("good") & pl.col("apart").is_null() & ~pl.col("crowded")
+    rows = rows.with_columns(
+        good=good.fill_null(value=False), still=pl.col("still").fill_null(0).cast(pl.Int64)
+    )
+    if cell:
+        rows = without(rows, cell[0], cell[1], asker.reader.wide)
+    return CardSlots(rows, table)
+
+
+def _partly(asker: Asker, cells: Cells, gate: Gate) -> dict[str, pl.DataFrame]:
+    asked = gate.partly
+    reading = asker.push.grid(union(asked), asker.reader.wide, cells.interval)
+    frame = reading.frame.collect().rename({"timestamp": "time"})
+    return split(frame, tuple(asked))
+
+
+def ratios(
+    found: CardSlots, placed: pl.DataFrame, *, percent: bool
+) -> tuple[pl.DataFrame, list[str]]:
+    """Statistics as ratios, and the nodes of which slots do not tell the unit.
+
+    As ``activity`` has it: a percentage of whole numbers has nothing between 0 and 1; a ratio
+    nothing above 1, but for single values that are none.
+
+    Args:
+        found: The slots.
+        placed: ``series``, ``node``, ``host``.
+        percent: Whether percentages are usual.
+    """
+    rows = found.rows.join(
+        placed.select("series", of_node="node", of_host="host"), on="series", maintain_order="left"
+    )
+    least, most = pl.col("min"), pl.col("max")
+    between = ((most > 0) & (most < 1)) | ((least > 0) & (least < 1))
+    nodes = rows.group_by("of_node").agg(
+        above=(most > 1).any(),
+        between=between.any(),
+        busy=(most > 0).any(),
+        sound=pl.col("good").all() | (most <= 1).all(),
+        hosts=pl.col("of_host").unique(),
+    )
+    if percent:
+        unsure = (~pl.col("above") & ~pl.col("between") & pl.col("busy")) | ~pl.col("sound")
+    else:
+        unsure = pl.col("above")
+    doubted = nodes.filter(unsure.fill_null(value=True))["hosts"].explode().drop_nulls().to_list()
+    if percent:
+        hundred = nodes.filter("above").select("of_node")
+        big = rows.join(hundred, on="of_node", how="semi", nulls_equal=True)
+        rest = rows.join(hundred, on="of_node", how="anti", nulls_equal=True)
+        rows = pl.concat([big.with_columns(pl.col(*_PARTS) / 100), rest]).sort("series", "slot")
+    return rows.drop("of_node", "of_host"), doubted
