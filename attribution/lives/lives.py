@@ -12,7 +12,7 @@ from dataclasses import replace
 import polars as pl
 
 from attribution.facts import DayFacts
-from attribution.lives.owners import with_sampled_owners
+from attribution.lives.owners import with_sampled_owners, with_told_owners
 from attribution.lives.states import ATTRIBUTES, POD, pod_states
 from attribution.spans import clip, complement, flatten, intersect, union
 
@@ -141,6 +141,7 @@ def pod_lives(facts: DayFacts) -> pl.DataFrame:
     sampled = flatten(rows.filter(pl.col("interval").is_not_null()), POD)
     told = flatten(rows.filter(pl.col("interval").is_null()), POD)
     told = with_sampled_owners(told, sampled)
+    sampled = with_told_owners(sampled, told)
     spans = ["cluster", "uid", "node", "state", "start", "end", "confidence"]
     moved = _with_confidence(_moved_edges(sampled, told, facts), facts).select(spans)
     alone = told.join(sampled, on=list(POD), how="anti").with_columns(confidence=pl.lit("low"))

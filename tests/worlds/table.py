@@ -45,6 +45,7 @@ known.
 - *API*, *series*: one of the two sources alone. Series know neither labels of owners nor the
   environment of pods, and above custom kinds only what labels and KubeRay's operator tell.
 - *both*: as clusters should be read.
+- *pods gone*: when the API is asked, one pod of each job is left, and the job; Prometheus saw all.
 - *finished*: the owners are gone from the API (a TTL, a deletion), their pods are not; *alone*
   without Prometheus beside it.
 - *no allow-list*: series of a kube-state-metrics that shows no labels, and none of KubeRay's
@@ -55,6 +56,7 @@ _VIEWS = {
     "API": "api",
     "series": "prometheus",
     "both": "both",
+    "pods gone": "pods gone, both",
     "finished": "owners gone, both",
     "finished, alone": "owners gone",
     "no allow-list": "no allow-list",

@@ -56,6 +56,12 @@ def test_series_tell_the_truth_of_every_pod(seen: Seen, view: str, system: str) 
 
 
 @pytest.mark.parametrize("system", TITLES)
+def test_one_pod_of_a_job_tells_of_those_that_are_gone(seen: Seen, system: str) -> None:
+    alone = {truth.root for truth in world(seen, system).truth.values()} == {None}
+    assert list(wrong(seen, "pods gone, both", system, *(["unseen"] if alone else []))) == []
+
+
+@pytest.mark.parametrize("system", TITLES)
 def test_labels_tell_the_truth_when_all_owners_are_gone(seen: Seen, system: str) -> None:
     assert list(wrong(seen, "owners gone", system, "unseen", "lost")) == []
 

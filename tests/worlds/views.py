@@ -33,6 +33,7 @@ VIEWS: Mapping[str, tuple[str, ...]] = {
     "api": ("api",),
     "prometheus": ("full",),
     "both": ("api", "full"),
+    "pods gone, both": ("remains", "full"),
     "owners gone": ("orphans",),
     "owners gone, both": ("orphans", "full"),
     "no allow-list": ("bare",),
@@ -76,7 +77,11 @@ def see_all(folder: Path) -> Seen:
     facts, probes = _through_prometheus(every, folder)
     pods = [*nodes(every), *(pod for world in every for pod in world.pods)]
     owners = [item for world in every for item in world.objects]
-    facts |= {"api": _through_api([*pods, *owners]), "orphans": _through_api(pods)}
+    facts |= {
+        "api": _through_api([*pods, *owners]),
+        "orphans": _through_api(pods),
+        "remains": _through_api([*nodes(every), *_last_of_each_root(every), *owners]),
+    }
     day = DayFacts.of_tables(parse_day(DAY), _tables(facts))
     named = add_phase(name_pods(merged_pods(day), settings), settings)
     last = named.unique(["cluster", "uid"], keep="last", maintain_order=True)
@@ -84,6 +89,17 @@ def see_all(folder: Path) -> Seen:
     kept = ("uid", "labels", "owner_labels", "annotations", "environment", *KEYS[:-1])
     found = last.select(pl.col("cluster").alias("view"), *kept, root)
     return Seen(every, settings, facts, probes, found, day)
+
+
+def _last_of_each_root(every: Sequence[World]) -> list[Json]:
+    """The one pod of each job that is still there when the API is asked."""
+    return list(
+        {
+            (one.system, one.truth[pod["metadata"]["uid"]].root): pod
+            for one in every
+            for pod in one.pods
+        }.values()
+    )
 
 
 def _through_prometheus(

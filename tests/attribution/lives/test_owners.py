@@ -52,3 +52,27 @@ def test_the_role_is_the_apis_else_that_of_samples(
 ) -> None:
     day = new_day().node().pod("u", role=api).pod("u", interval=60.0, role=samples)
     assert merged_pods(day.facts())["role"].to_list() == [role]
+
+
+def test_a_pod_that_is_gone_inherits_what_the_api_tells_of_its_job_by_others(
+    new_day: type[DayBuilder],
+) -> None:
+    day = new_day().node()
+    for uid, part in (("a", "worker"), ("b", "driver")):
+        labels = json.dumps({"owner": "lin", "part": part})
+        day.pod(uid, owner_labels=labels, **chain("Runner/x Tune/y"))  # type: ignore[arg-type]
+    day.pod("c", interval=60.0, **chain("Runner/x"))  # type: ignore[arg-type]
+    day.pod("d", interval=60.0, **chain("Runner/z"))  # type: ignore[arg-type]
+    rows = {row["uid"]: row for row in merged_pods(day.facts()).iter_rows(named=True)}
+    assert (rows["c"]["root_kind"], rows["c"]["root_name"]) == ("Tune", "y")
+    assert json.loads(rows["c"]["owner_labels"]) == {"owner": "lin"}
+    assert (rows["d"]["root_name"], rows["d"]["owner_labels"]) == ("z", None)
+
+
+def test_a_name_that_two_owners_had_is_not_followed(new_day: type[DayBuilder]) -> None:
+    day = new_day().node()
+    day.pod("a", **chain("Runner/x Tune/y"))  # type: ignore[arg-type]
+    day.pod("b", **chain("Runner/x Tune/z"))  # type: ignore[arg-type]
+    day.pod("c", interval=60.0, **chain("Runner/x"))  # type: ignore[arg-type]
+    rows = merged_pods(day.facts()).filter(uid="c")
+    assert rows.select("root_kind", "root_name").rows() == [("Runner", "x")]
