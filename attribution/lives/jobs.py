@@ -33,6 +33,8 @@ _HOSTNAME = rf'{_NODESET}pod[-_]hostname"\s*:\s*"([^"]+)"'
 _BRIDGED = r'"(?:label_)?scheduler[._]slinky[._]slurm[._]net[/_]slurm[-_]jobid"\s*:\s*"([^"]+)"'
 _RAW = r'"slurm/job-id-raw":"([^"]+)"'
 _HOST = ("cluster", "host")
+_SLOT = 900_000
+"""Length of a slot of ``usage`` in milliseconds."""
 _EDGES = {"start": pl.Int64(), "end": pl.Int64()}
 
 
@@ -167,6 +169,36 @@ def place(jobs: Jobs, every: pl.DataFrame) -> Placed:
     inside = placed.select(*POD, "holder", "start", "end")
     found = placed.select(lives.columns).sort(*POD, "start")
     return Placed(found, inside, holders, jobs.told, tuple(_nowhere(lives, found)))
+
+
+def tell_jobs(
+    usage: pl.DataFrame | pl.LazyFrame, alone: pl.DataFrame | None
+) -> pl.DataFrame | pl.LazyFrame:
+    """Usage, with what the cards of a pod did told of the job that held all of them alone.
+
+    A slot counts that lies whole in that time: in others the cards may have worked for somebody
+    else, or for nobody.
+
+    Args:
+        usage: Rows of ``usage``.
+        alone: ``cluster, holder, uid, start, end``; None = there are none.
+    """
+    if alone is None or alone.is_empty():
+        return usage
+    spans = alone.rename({"uid": "job", "holder": "uid", "start": "from", "end": "until"})
+    slot = pl.col("slot").dt.timestamp("ms")
+    whole = (slot >= pl.col("from")) & (slot + _SLOT <= pl.col("until"))
+    told = (
+        usage.lazy()
+        .filter(pl.col("meter") == "gpu_activity")
+        .join(spans.lazy(), on=list(POD))
+        .filter(whole)
+        .with_columns(pl.col("job").alias("uid"))
+        .select(usage.lazy().collect_schema().names())
+    )
+    if isinstance(usage, pl.DataFrame):
+        return pl.concat([usage, told.collect()])
+    return pl.concat([usage, told])
 
 
 def _nowhere(lives: pl.DataFrame, placed: pl.DataFrame) -> list[Gap]:

@@ -8,29 +8,42 @@ the pod, as nobody knows whether it was free.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import polars as pl
 
 from attribution.lives.jobs import Placed
-from attribution.spans import crowd, intersect, subtract
+from attribution.spans import crowd, intersect, subtract, union
 
 _POD = ("cluster", "uid")
 _PIECE = ("cluster", "holder", "start")
 _AMOUNTS = ("cards", "cpu_millicores", "memory_bytes")
 
 
-def settle(lives: pl.DataFrame, placed: Placed | None) -> pl.DataFrame:
+@dataclass(frozen=True)
+class Settled:
+    """What pods and jobs hold.
+
+    Args:
+        lives: All of them, cut where that changes; of pods with jobs what these do not hold, in
+            time in which not every job is told.
+        alone: ``cluster, holder, uid, start, end``: when a job held all cards of its pod alone, so
+            that what the pod's cards did is what the job did. None without jobs in pods.
+    """
+
+    lives: pl.DataFrame
+    alone: pl.DataFrame | None = None
+
+
+def settle(lives: pl.DataFrame, placed: Placed | None) -> Settled:
     """Split what pods hold among their jobs and themselves.
 
     Args:
         lives: All pods and jobs with ``cards`` (``devices.add_cards``).
         placed: Where jobs in pods ran; None = nowhere.
-
-    Returns:
-        The lives, cut where that changes; of pods what their jobs do not hold, in time in which not
-        every job is told.
     """
     if placed is None:
-        return lives
+        return Settled(lives)
     jobs = lives.join(placed.inside.select(_POD).unique(), on=list(_POD), how="semi")
     pods = lives.join(placed.holders, on=list(_POD), how="semi")
     others = lives.join(pl.concat([jobs, pods]).select(_POD), on=list(_POD), how="anti")
@@ -46,7 +59,11 @@ def settle(lives: pl.DataFrame, placed: Placed | None) -> pl.DataFrame:
     left = shared.filter(~pl.col("job")).select(lives.columns)
     kept = subtract(left, placed.told, ["cluster"])
     found = [others, shared.filter("job").select(lives.columns), kept]
-    return pl.concat(found).sort(*_POD, "start")
+    all_cards = (pl.col("cards") > 0) & (pl.col("cards") == pl.col("cards_has"))
+    alone = shared.filter(pl.col("job") & (pl.col("members") == 2) & all_cards)
+    return Settled(
+        pl.concat(found).sort(*_POD, "start"), union(alone, ["cluster", "holder", "uid"])
+    )
 
 
 def _scaled(pieces: pl.DataFrame) -> pl.DataFrame:

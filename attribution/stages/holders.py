@@ -8,7 +8,7 @@ import polars as pl
 
 from attribution.facts import DayFacts
 from attribution.identity import name_pods
-from attribution.lives.jobs import Jobs, place
+from attribution.lives.jobs import Jobs, place, tell_jobs
 from attribution.lives.lives import pod_lives, there_spans
 from attribution.lives.reservations import tell_tenants
 from attribution.nodes import card_groups, claims, nested
@@ -49,6 +49,7 @@ class Holders:
         there: ``cluster, node, start, end`` (ms): when each node was there.
         maybe: The same, when it was or may have been.
         nowhere: Jobs of Slurm on nodes that no pod was.
+        alone: ``nested.Settled.alone``: jobs that held all cards of their pod.
     """
 
     every: pl.DataFrame
@@ -58,6 +59,7 @@ class Holders:
     there: pl.DataFrame
     maybe: pl.DataFrame
     nowhere: tuple[Gap, ...] = ()
+    alone: pl.DataFrame | None = None
 
 
 @dataclass(frozen=True)
@@ -93,10 +95,11 @@ def find_holders(
         every = pl.concat([every, placed.lives])
     pods = card_groups.fit(add_cards(evidence.of(every), facts.nodes))
     claimed = claims.add(pods, evidence.of(claims.spans(facts)))
-    lives, who = _who(nested.settle(claimed.lives, placed), settings)
+    settled = nested.settle(claimed.lives, placed)
+    lives, who = _who(settled.lives, settings)
     there, maybe = there_spans(facts, evidence.up, lives, evidence.seen, evidence.holes)
     nowhere = placed.gaps if placed else ()
-    return Holders(every, lives, who, claimed.lost, there, maybe, nowhere)
+    return Holders(every, lives, who, claimed.lost, there, maybe, nowhere, settled.alone)
 
 
 def measure(facts: DayFacts, holders: Holders, shards: Shards) -> Amounts:
@@ -107,7 +110,8 @@ def measure(facts: DayFacts, holders: Holders, shards: Shards) -> Amounts:
         holders: Its pods.
         shards: How many are looked at together.
     """
-    usage = read_usage(tell_tenants(facts.usage, holders.every), _by_place(holders.lives))
+    told = tell_jobs(tell_tenants(facts.usage, holders.every), holders.alone)
+    usage = read_usage(told, _by_place(holders.lives))
     return Amounts(usage, _held(holders.lives, usage, shards))
 
 

@@ -194,6 +194,21 @@ def test_cpu_of_nodes_without_cards(new_day: type[DayBuilder], cost_by: Sums) ->
     }
 
 
+def test_a_job_alone_in_its_pod_did_what_the_cards_did(
+    new_day: type[DayBuilder], cost_by: Sums
+) -> None:
+    day = new_day().node(gpus=1, end=3).line("l", until=3, effective="3")
+    told(worker(day, end=3, gpus=1))
+    job(day, "1", 0, 1, 1)
+    job(day, "2", 1, 1.9, 1)  # the last quarter is the job's in part only
+    for quarter in range(8):
+        day.use("w", "gpu_activity", quarter / 4, 0.5, device="GPU-0")
+    costs = day.attribute().costs
+    active = cost_by(costs.filter(pl.col("ActiveCost").is_not_null()), cost="ActiveCost")
+    assert active["run-1"] == Decimal("0.5")
+    assert "run-2" not in active
+
+
 @settings(max_examples=examples(15))
 @given(
     st.lists(
