@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import polars as pl
@@ -13,21 +13,34 @@ import pytest
 from collector.prometheus import from_settings
 from ledger.facts import Facts
 from ledger.settings import Cluster
+from ledger.window import Window
+from tests.collector.prometheus import builders
 from tests.collector.prometheus.builders import (
     KSM,
-    WINDOW,
     Sample,
-    at,
     collect,
     line,
     node,
     write_openmetrics,
     write_parquet,
 )
-from tests.prometheus_server import running_prometheus
+from tests.real_servers import SERVERS
+
+YESTERDAY = datetime.now(UTC).date() - timedelta(days=1)  # servers keep nothing older than a month
+WINDOW = Window.of_day(YESTERDAY)
+
+
+def at(clock: str) -> datetime:
+    return builders.at(clock, YESTERDAY)
+
+
+def stamp(clock: str) -> str:
+    return f"{YESTERDAY}T{clock}:00Z"
+
 
 RAY = {"job": "kuberay", "namespace": "train"}
 START, END = at("00:00"), at("24:00")
+EARLY = START - timedelta(minutes=10)  # counters go on from the day before
 Labels = dict[str, str]
 
 
@@ -100,14 +113,14 @@ def world() -> list[Sample]:
         *line(
             "kueue_admission_wait_time_seconds_sum",
             {"cluster_queue": "research", "priority_class": ""},
-            at("00:00"),
+            EARLY,
             END,
-            value=lambda since: 100 + since / 60,
+            value=lambda since: 90 + since / 60,
         ),
         *line(
             "kueue_evicted_workloads_total",
             {"cluster_queue": "research", "reason": "Preempted"},
-            START,
+            EARLY,
             END,
             value=lambda since: 5 if since < 3600 else 7,
         ),
@@ -132,7 +145,7 @@ def told(facts: Facts, kind: str) -> dict[str, dict[str, object]]:
 
 
 def day_of(samples: Iterable[Sample]) -> Facts:
-    return collect(list(samples))
+    return collect(list(samples), WINDOW)
 
 
 def test_a_ray_job_tells_when_it_ran_and_ended() -> None:
@@ -140,8 +153,8 @@ def test_a_ray_job_tells_when_it_ran_and_ended() -> None:
     assert found["grpo"] == {
         "jobDeploymentStatus": "Complete",
         "state": "finished",
-        "startedAt": "2026-11-30T08:00:00Z",
-        "finishedAt": "2026-11-30T12:00:00Z",
+        "startedAt": stamp("08:00"),
+        "finishedAt": stamp("12:00"),
         "executionSeconds": 14400,
     }
     # It failed on an earlier day: when is that day's to tell.
@@ -167,12 +180,12 @@ def test_jobs_tell_the_times_of_the_api() -> None:
     assert told(day_of(world()), "Job") == {
         "done": {
             "state": "finished",
-            "submittedAt": "2026-11-30T01:00:00Z",
-            "startedAt": "2026-11-30T01:01:00Z",
-            "finishedAt": "2026-11-30T06:00:00Z",
+            "submittedAt": stamp("01:00"),
+            "startedAt": stamp("01:01"),
+            "finishedAt": stamp("06:00"),
             "activeDeadlineSeconds": 3600,
         },
-        "lost": {"state": "failed", "finishedAt": "2026-11-30T09:00:00Z"},
+        "lost": {"state": "failed", "finishedAt": stamp("09:00")},
     }
 
 
@@ -204,7 +217,7 @@ def test_ends_of_containers_and_counts_of_controllers_are_events() -> None:
         ("scale_down", "NodePool", "gpu", "empty", 2),
     ]
     first = rows.row(0, named=True)
-    assert first["id"] == "uid-a/main/2026-11-30T09:59:30Z"
+    assert first["id"] == f"uid-a/main/{YESTERDAY}T09:59:30Z"
     assert json.loads(first["attributes"]) == {"container": "main", "exitCode": 137, "restarts": 4}
     assert all(WINDOW.start <= row["time"] < WINDOW.end for row in rows.iter_rows(named=True))
 
@@ -230,19 +243,21 @@ def test_without_such_series_nothing_is_told_and_nothing_lacks() -> None:
 
 
 def test_what_could_not_be_read_replaces_nothing() -> None:
-    facts = collect(world(), broken=frozenset({"kueue_pending_workloads"}))
+    facts = collect(world(), WINDOW, broken=frozenset({"kueue_pending_workloads"}))
     assert not {"resources", "events"} & facts.tables.keys()
     assert any("kueue_pending_workloads" in gap.detail for gap in facts.gaps)
 
 
-@pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterable[tuple[Facts, Facts]]:
+@pytest.fixture(scope="module", params=SERVERS)
+def pair(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterable[tuple[Facts, Facts]]:
     """A real server, which works it out, beside an export of the same samples."""
     folder = tmp_path_factory.mktemp("policies")
     samples = world()
     text = write_openmetrics(samples, folder / "samples.txt")
     write_parquet(samples, folder / "export")
-    with running_prometheus(folder, [text]) as url:
+    with SERVERS[request.param].serve(folder / "server", [text]) as url:
         yield _facts({"url": url}, folder), _facts({"export": "export"}, folder)
 
 
@@ -256,5 +271,7 @@ def test_a_server_works_out_what_samples_say(pair: tuple[Facts, Facts], table: s
     server, export = pair
     columns = [name for name in export.tables[table].columns if name != "seen_at"]
     assert export.tables[table].height > 5 - 3 * (table == "events")
-    assert server.tables[table].select(columns).equals(export.tables[table].select(columns))
+    assert (
+        server.tables[table].select(columns).rows() == export.tables[table].select(columns).rows()
+    )
     assert [gap.reason for gap in server.gaps] == [gap.reason for gap in export.gaps]
