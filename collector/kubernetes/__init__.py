@@ -26,7 +26,8 @@ def from_settings(
         identity: Identity rules; variables that they name are kept.
 
     Raises:
-        SettingsError: The cluster has no ``kubernetes`` block, or its dump is no local path.
+        SettingsError: The cluster has no ``kubernetes`` block, its dump is no local path, or a
+            rule names a variable that sounds like a secret.
     """
     source = cluster.kubernetes
     if source is None:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 import yaml
 
+from ledger.errors import SettingsError
+
 if TYPE_CHECKING:
     from collector.kubernetes.objects import Metadata, Pod, Variable
 
@@ -51,18 +53,29 @@ _LARGEST = 1 << 16  # characters of a runtime environment or a command that is l
 _REFERENCE = re.compile(r"\$\$|\$\(([A-Za-z_][A-Za-z0-9_.-]*)\)")
 _ENTRY = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
-_SECRET = re.compile(r"key|token|secret|passw|credential|auth", re.IGNORECASE)
+_SECRET = re.compile(
+    r"token|secret|passw|credential|((api|access|private|auth|license)_?key)|(^|_)(key|auth|pass)$",
+    re.IGNORECASE,
+)
 
 
 def allowed(rules: Iterable[str]) -> frozenset[str]:
     """The names that are kept: the usual ones, and those that rules of the settings name.
 
     Args:
-        rules: Identity rules, e.g. ``env:RUN_FAMILY``. One that sounds like a secret's name is
-            never kept.
+        rules: Identity rules, e.g. ``env:RUN_FAMILY``.
+
+    Raises:
+        SettingsError: A rule names what sounds like a secret.
     """
-    named = (rule.removeprefix("env:") for rule in rules if rule.startswith("env:"))
-    return ENVIRONMENT | {name for name in named if not _SECRET.search(name)}
+    named = {rule.removeprefix("env:") for rule in rules if rule.startswith("env:")}
+    for name in sorted(named):
+        if _SECRET.search(name):
+            raise SettingsError(
+                f"the identity rule env:{name} names what sounds like a secret",
+                "name a variable that says which run it is",
+            )
+    return ENVIRONMENT | named
 
 
 def of_pod(pod: Pod, job: Mapping[str, str], names: frozenset[str] = ENVIRONMENT) -> dict[str, str]:

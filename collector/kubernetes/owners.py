@@ -114,6 +114,13 @@ class Owners:
 
 
 def controller(metadata: Metadata) -> OwnerReference | None:
-    """The reference to what controls an object, else its first one; None if it has none."""
-    references = metadata.owner_references or ()
+    """The reference to what controls an object, else its first one; None if it has none.
+
+    A node "owns" the pods that its kubelet runs from files. It is no workload.
+    """
+    references = [item for item in metadata.owner_references or () if not _node(item)]
     return next((item for item in references if item.controller), next(iter(references), None))
+
+
+def _node(reference: OwnerReference) -> bool:
+    return reference.kind == "Node" and not reference.group

@@ -17,6 +17,8 @@ _WORD = "-raycluster"
 def latest(frame: pl.DataFrame, key: list[str]) -> pl.DataFrame:
     """The last owner seen of each thing: ``key``, ``kind``, ``name``; null = it has none.
 
+    The node of a pod that its kubelet runs from a file is no workload and does not count.
+
     Args:
         frame: ``key``, ``time``, ``kind``, ``name``.
         key: Columns that name the thing.
@@ -24,6 +26,7 @@ def latest(frame: pl.DataFrame, key: list[str]) -> pl.DataFrame:
     no_one = pl.any_horizontal(
         pl.col(column).is_null() | pl.col(column).is_in(_NONE) for column in ("kind", "name")
     )
+    no_one = no_one | (pl.col("kind") == "Node").fill_null(value=False)
     return (
         frame.with_columns(pl.when(~no_one).then(pl.col("kind", "name")))
         .sort(*key, "time", "kind", "name")

@@ -15,6 +15,7 @@ from collector.kubernetes import from_settings
 from collector.kubernetes.environment import ENVIRONMENT, of_ray_job
 from collector.kubernetes.job_objects import RayJob
 from collector.kubernetes.objects import Pod
+from ledger.errors import SettingsError
 from ledger.facts import Facts
 from ledger.settings import Cluster, Identity
 from tests.collector.kubernetes.apiserver import ApiServer, by_list
@@ -212,13 +213,19 @@ def test_no_text_breaks_the_reading_of_a_ray_job(runtime_env: str, entrypoint: s
 def test_a_rule_of_the_settings_adds_its_variable(tmp_path: Path) -> None:
     env = [
         {"name": "RUN_FAMILY", "value": "f"},
-        {"name": "MY_TOKEN", "value": HIDDEN},
         {"name": "OTHER", "value": "o"},
     ]
     made = pod("main", running("08:30"), containers=[container(env=env)])
-    rules = Identity(experiment=("env:RUN_FAMILY", "env:MY_TOKEN"))
+    rules = Identity(experiment=("env:RUN_FAMILY",))
     found = row(facts_of(tmp_path, made, rules=rules), "main")
     assert json.loads(found["environment"]) == {"RUN_FAMILY": "f"}
+
+
+@pytest.mark.parametrize("name", ["MY_TOKEN", "WANDB_API_KEY", "DB_PASSWORD", "SSH_KEY"])
+def test_a_rule_that_names_a_secret_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(SettingsError, match="sounds like a secret"):
+        facts_of(tmp_path, rules=Identity(owner=(f"env:{name}",)))
+    facts_of(tmp_path, rules=Identity(owner=("env:AUTHOR", "env:KEYNOTE")))
 
 
 def test_no_name_that_is_kept_sounds_like_a_secret_s() -> None:

@@ -266,6 +266,12 @@ def test_cron_jobs_and_daemon_sets_are_roots() -> None:
     assert chain(read(agent, made(agent))) == ["DaemonSet/exporter"]
 
 
+def test_a_node_is_no_owner_of_the_pods_that_its_kubelet_runs_from_files() -> None:
+    static = made({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "gpu-1", "uid": "n"}})
+    found = read(static)
+    assert (chain(found), found["root_name"]) == ([], None)
+
+
 def test_keys_that_collide_once_sanitised_say_nothing() -> None:
     marks = Pod(
         {"label_ray_io_group_conflict1": "rollout", "label_ray_io_group_conflict2": "trainer"}, {}

@@ -284,11 +284,12 @@ def test_the_chain_goes_on_above_a_replica_set_of_the_same_namespace_only() -> N
     )
 
 
-def test_a_bare_pod_has_no_owner() -> None:
+@pytest.mark.parametrize(("kind", "name"), [("<none>", "<none>"), ("Node", "gpu-0")])
+def test_a_bare_pod_has_no_owner_nor_has_one_that_a_kubelet_runs(kind: str, name: str) -> None:
     samples = without(pod("u1", at("10:00"), at("11:00")), "kube_pod_info")
     info = line(
         "kube_pod_info",
-        {**BASE, "node": "gpu-0", "created_by_kind": "<none>", "created_by_name": "<none>"},
+        {**BASE, "node": "gpu-0", "created_by_kind": kind, "created_by_name": name},
         at("10:00"),
         at("11:00"),
     )
