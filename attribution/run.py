@@ -22,7 +22,7 @@ from ledger.text import canonical_json, short_hash
 from ledger.window import Window
 
 STAGE, SOURCE = "attribute", "attribution"
-_CLUSTER_SOURCES = ("kubernetes/", "prometheus/", "slurm/", "storage/", "logs/")
+_CLUSTER_SOURCES = ("agent/", "kubernetes/", "prometheus/", "slurm/", "storage/", "logs/")
 _CHANGE = ("BillingCurrency", "experiment")
 
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from ledger.stores import Store
 
 
+AGENTS = "agent/"
+"""How the names of agents begin; what they write is not yet closed."""
 PRICES = "prices/settings"
 """The source that the prices of the settings have; it alone closes no day."""
 
@@ -159,6 +161,18 @@ def _cluster(cluster: Cluster, loaded: LoadedSettings) -> list[Source]:
                 cluster.name,
             )
         )
+    if watched := cluster.watched:
+
+        def build_agent() -> Collector:
+            from collector.agent.recorded import Recorded
+            from ledger.settings import resolve_path
+            from ledger.store import Ledger
+
+            ledger = Ledger.open(resolve_path(loaded.settings.ledger, base))
+            return Recorded(cluster, ledger, base, required=watched.required)
+
+        name = f"{AGENTS}{cluster.name}"
+        found.append(Source("agent", name, watched.required, False, build_agent, cluster.name))
     if cluster.slurm:
 
         def build_slurm() -> Collector:

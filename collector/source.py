@@ -18,19 +18,21 @@ from ledger.window import Window
 
 @dataclass(frozen=True)
 class KubernetesAccess:
-    """One rule of a ClusterRole: the verbs are always get and list.
+    """One rule of a ClusterRole: get and list; the agent's alone may also watch.
 
     Args:
         group: API group, empty for the core.
         resources: Plural names.
         names: The only objects that are read, by name; empty for all.
         namespace: Where those stand, so that a Role in it is enough; empty: everywhere.
+        verbs: What may be done.
     """
 
     group: str
     resources: tuple[str, ...]
     names: tuple[str, ...] = ()
     namespace: str = ""
+    verbs: tuple[str, ...] = ("get", "list")
 
 
 @dataclass(frozen=True)

@@ -100,6 +100,12 @@ class SlurmSource(Block):
     required: bool = True
 
 
+class AgentSource(Block):
+    """A watcher that records the cluster: ``runbill agent``."""
+
+    required: bool = Field(True, description="time that nobody watched gives exit code 3")
+
+
 class Cluster(Block):
     """A cluster and where its facts come from."""
 
@@ -107,3 +113,15 @@ class Cluster(Block):
     kubernetes: KubernetesSource | None = None
     prometheus: PrometheusSource | None = None
     slurm: SlurmSource | None = None
+    agent: bool | AgentSource = Field(
+        False,
+        description="`runbill agent` watches the cluster: its rows count, and a day without them "
+        "is a gap",
+    )
+
+    @property
+    def watched(self) -> AgentSource | None:
+        """The agent of the cluster; None if it has none."""
+        if isinstance(self.agent, bool):
+            return AgentSource() if self.agent else None
+        return self.agent

@@ -224,7 +224,7 @@ WORKLOADS = Table(
         "state": _text(
             "running, or held (bound, no container running yet or any more)", required=True
         ),
-        "reason": _text("why held: ContainerCreating, ImagePullBackOff, ..."),
+        "reason": _text("why held: ContainerCreating, ...; EndNotSeen: it ended unseen after that"),
         "bound_at": _time("PodScheduled time from the API; may lie outside the day"),
         "finished_at": _time(
             "finish time from the API, or last seen while its cluster still was; may lie outside "

@@ -275,6 +275,7 @@ def named_sources(settings: Settings) -> dict[str, bool]:
             ("kubernetes", cluster.kubernetes),
             ("prometheus", cluster.prometheus),
             ("slurm", cluster.slurm),
+            ("agent", cluster.watched),
         ):
             if source:
                 found[f"{kind}/{cluster.name}"] = source.required

@@ -14,7 +14,7 @@ import polars as pl
 from attribution.facts import DayFacts
 from attribution.lives.owners import with_sampled_owners, with_told_owners
 from attribution.lives.states import ATTRIBUTES, POD, pod_states
-from attribution.spans import clip, complement, flatten, intersect, union
+from attribution.spans import clip, complement, flatten, intersect, subtract, union
 
 HOLE = 3
 """How many usual intervals a chain of samples may miss."""
@@ -127,8 +127,10 @@ def _to_midnight(facts: DayFacts) -> pl.Expr:
 def pod_lives(facts: DayFacts) -> pl.DataFrame:
     """All pods on nodes, in intervals of constant state, node, labels and requests.
 
-    A life that the API alone tells is marked ``low``: beside samples, because they do not show it;
-    without samples, because the pods that were deleted before the API was asked are missing.
+    A pod that was watched (``interval_seconds`` 0) lived as the watch tells, and as samples tell at
+    other times. A life that the API alone tells is marked ``low``: beside samples, because they do
+    not show it; without samples, because the pods that were deleted before the API was asked are
+    missing.
 
     Args:
         facts: The day.
@@ -138,14 +140,18 @@ def pod_lives(facts: DayFacts) -> pl.DataFrame:
         (``ATTRIBUTES``), sorted by pod and start. Intervals of one pod do not overlap.
     """
     rows = _rows(facts)
-    sampled = flatten(rows.filter(pl.col("interval").is_not_null()), POD)
-    told = flatten(rows.filter(pl.col("interval").is_null()), POD)
+    watched = flatten(rows.filter(pl.col("interval") == 0), POD)
+    sampled = flatten(rows.filter(pl.col("interval") > 0), POD)
+    snapshot = subtract(flatten(rows.filter(pl.col("interval").is_null()), POD), watched, POD)
+    told = pl.concat([watched, snapshot])
     told = with_sampled_owners(told, sampled)
     sampled = with_told_owners(sampled, told)
     spans = ["cluster", "uid", "node", "state", "start", "end", "confidence"]
     moved = _with_confidence(_moved_edges(sampled, told, facts), facts).select(spans)
-    alone = told.join(sampled, on=list(POD), how="anti").with_columns(confidence=pl.lit("low"))
-    lives = pl.concat([moved, alone.select(spans)])
+    alone = snapshot.join(sampled, on=list(POD), how="anti").with_columns(confidence=pl.lit("low"))
+    seen = watched.with_columns(confidence=pl.lit("high"))
+    parts = [subtract(moved, watched, POD), seen.select(spans), alone.select(spans)]
+    lives = pl.concat(parts)
     return intersect(lives, pod_states(sampled, told), POD).sort(*POD, "start")
 
 

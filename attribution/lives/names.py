@@ -20,7 +20,7 @@ def meet_by_name(facts: DayFacts) -> DayFacts:
 
     Where the API knows several pods of that name, it alone tells them.
     """
-    sampled = pl.col("interval_seconds").is_not_null()
+    sampled = (pl.col("interval_seconds") > 0).fill_null(value=False)  # 0: the API, watched
     bare = sampled & (pl.col("uid") == pl.concat_str("namespace", "pod", separator="/"))
     nameless = facts.workloads.filter(bare).select(*_NAME, bare="uid").unique()
     if nameless.is_empty():

@@ -106,7 +106,7 @@ def node_hours(
 
 
 def told_at(points: pl.DataFrame, nodes: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
-    """What is known of nodes at some moments: by the API, else by samples.
+    """What is known of nodes at some moments: by a watch, else by the API, else by samples.
 
     Args:
         points: ``cluster, node, at`` (ms); before the first row of a node its first facts stand.
@@ -116,12 +116,13 @@ def told_at(points: pl.DataFrame, nodes: pl.DataFrame, names: Sequence[str]) -> 
     Returns:
         The points, sorted by ``at``, with the columns ``names``.
     """
-    for sampled, suffix in ((False, "_told"), (True, "_sampled")):
-        kind = nodes.filter(pl.col("interval_seconds").is_not_null() == sampled)
-        points = _as_of(points, kind, names, suffix)
+    step = pl.col("interval_seconds")
+    kinds = {"_watched": step == 0, "_told": step.is_null(), "_sampled": step > 0}
+    for suffix, kind in kinds.items():
+        points = _as_of(points, nodes.filter(kind), names, suffix)
     return points.with_columns(
-        pl.coalesce(f"{name}_told", f"{name}_sampled").alias(name) for name in names
-    ).drop(f"{name}{suffix}" for name in names for suffix in ("_told", "_sampled"))
+        pl.coalesce(f"{name}{suffix}" for suffix in kinds).alias(name) for name in names
+    ).drop(f"{name}{suffix}" for name in names for suffix in kinds)
 
 
 def _as_of(

@@ -10,6 +10,7 @@ from datetime import date, timedelta
 
 import polars as pl
 
+from cli.clock import now
 from cli.stages.guard import Failure, attempt
 from cli.wiring import PRICES, Source
 from ledger.schema import CLOSES
@@ -124,11 +125,14 @@ def reach_of(source: Source) -> Window | Failure | None:
 
 
 def closed_days(ledger: Ledger) -> dict[str, set[date]]:
-    """The days that each source was collected for without failing; prices alone close no day."""
+    """The days that each source was collected for without failing; prices alone close no day.
+
+    Nor is a day closed before it is over, though an agent already writes of it.
+    """
     rows = (
         ledger.scan(CLOSES)
         .filter((pl.col("stage") == "collect") & (pl.col("status") != "failed"))
-        .filter(pl.col("source") != PRICES)
+        .filter((pl.col("source") != PRICES) & (pl.col("day") < now().date()))
         .select("source", "day")
         .unique()
         .collect()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from cli import exits
-from cli.stages import closes
+from cli.stages import closes, recorded
 from cli.stages.backfill import Task, spans
 from cli.stages.closes import Earlier
 from cli.stages.guard import Failure, attempt
@@ -118,6 +118,8 @@ def collect(context: Context, task: Task) -> Collected:
     Raises:
         LedgerError, SourceError: The ledger could not be written.
     """
+    if task.source.kind == "agent":  # it has written what it saw itself
+        return recorded.read(context, task, _unread(task))
     outcome, collector = _read(task)
     outcome = outcome.limited(context.loaded.settings.quarantine_limit)
     days = closes.days_of(outcome)
@@ -130,6 +132,13 @@ def collect(context: Context, task: Task) -> Collected:
     return outcome
 
 
+def _unread(task: Task) -> Collected:
+    source = task.source
+    return Collected(
+        source.name, source.required, task.window, None, kind=source.kind, again=task.again
+    )
+
+
 def _read(task: Task) -> tuple[Collected, Collector | None]:
     """Ask a source; whatever it raises becomes a gap that names the type."""
     source = task.source
@@ -139,9 +148,7 @@ def _read(task: Task) -> tuple[Collected, Collector | None]:
         return collector, collector.collect(task.window)
 
     answer = attempt(source.name, ask)
-    outcome = Collected(
-        source.name, source.required, task.window, None, kind=source.kind, again=task.again
-    )
+    outcome = _unread(task)
     if isinstance(answer, Failure):
         return replace(outcome, failure=Gap(answer.kind, answer.detail), code=answer.code), None
     collector, facts = answer

@@ -16,7 +16,7 @@ from cli.stages.codes import code_of
 from cli.stages.collecting import Collected
 from cli.stages.guard import Failure
 from cli.streams import Progress
-from cli.wiring import Context, Source, chosen, sources
+from cli.wiring import AGENTS, Context, Source, chosen, sources
 from ledger.errors import LedgerError, UsageError
 from ledger.schema import COSTS_DAILY
 from ledger.window import Window
@@ -59,7 +59,7 @@ def run(context: Context, days: Sequence[date] | None, progress: Progress) -> Ru
         SettingsError: The settings name no source.
         RunbillError: The ledger cannot be written.
     """
-    first_run = not backfill.closed_days(context.ledger)
+    first_run = all(name.startswith(AGENTS) for name in backfill.closed_days(context.ledger))
     plan = plan_tasks(context, days, progress)
     collected = collect(context, plan, progress)
     changed = due_days(context, days)

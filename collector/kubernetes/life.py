@@ -7,7 +7,7 @@ init containers do not make it run.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
@@ -25,6 +25,9 @@ from collector.kubernetes.rejects import Rejected
 from collector.kubernetes.times import OPEN, SKEW, moment
 
 _MIRROR = "kubernetes.io/config.mirror"
+
+Runs = Mapping[tuple[str, datetime], datetime]
+"""Runs of containers: container and start to end, ``OPEN`` while it runs."""
 
 
 @dataclass(frozen=True)
@@ -61,13 +64,20 @@ class Told(NamedTuple):
     ended: datetime | None = None
 
 
-def life(pod: Pod, now: datetime | None = None, told: Told = Told()) -> Life:  # noqa: B008 - fixed
+def life(
+    pod: Pod,
+    now: datetime | None = None,
+    told: Told = Told(),  # noqa: B008 - fixed
+    watched: Runs | None = None,
+) -> Life:
     """Read the life of a pod.
 
     Args:
         pod: The pod.
         now: The present of the API server; None if unknown (a dump).
         told: When its events say that it first started and was ended.
+        watched: All its runs, if somebody has watched them; the pod itself tells the last two of
+            each container. None if nobody has.
 
     Raises:
         Rejected: ``bad_date`` or ``clock``: its times cannot be true. ``no_node``: it has run, but
@@ -86,13 +96,34 @@ def life(pod: Pod, now: datetime | None = None, told: Told = Told()) -> Life:  #
     if finished is not None:
         finished = _not_before(bound, finished, "finished before it was bound")
     end = finished or OPEN
-    known = times.runs(end)
+    known = times.runs(end) if watched is None else _before(end, watched)
     if over and not known and told.started:
         known = [(told.started, end)]  # its containers are no longer known
     runs = [
         (_not_before(bound, start, "started before it was bound"), stop) for start, stop in known
     ]
     return Life(bound, finished, tuple(_spans(pod, bound, end, runs)))
+
+
+def runs_of(pod: Pod, now: datetime | None = None) -> dict[tuple[str, datetime], datetime]:
+    """The runs of a pod's containers that the pod itself tells.
+
+    Raises:
+        Rejected: ``bad_date`` or ``clock``.
+    """
+    times = _Times(pod, now)
+    return {
+        (status.name, start): stop
+        for status in apps(pod)
+        for state in (status.last_state, status.state)
+        if state
+        for start, stop in times.run(state, OPEN)
+    }
+
+
+def _before(end: datetime, runs: Runs) -> list[tuple[datetime, datetime]]:
+    spans = ((start, min(stop, end)) for (_, start), stop in runs.items())
+    return sorted(span for span in spans if span[0] < span[1])
 
 
 class _Times:
@@ -163,7 +194,7 @@ class _Times:
             run
             for state in (status.last_state, status.state)
             if state
-            for run in self._run(state, end)
+            for run in self.run(state, end)
         ]
         if status.restart_count > 1 and known and not is_waiting(status):
             # The API keeps one earlier run. A container that has come through its restarts is
@@ -172,7 +203,8 @@ class _Times:
             known[0] = (min(known[0][0], first or known[0][0]), known[0][1])
         yield from known
 
-    def _run(self, state: ContainerState, end: datetime) -> Iterator[tuple[datetime, datetime]]:
+    def run(self, state: ContainerState, end: datetime) -> Iterator[tuple[datetime, datetime]]:
+        """The run that a state tells of, if it does."""
         if state.terminated and (start := self._read(state.terminated.started_at)):
             stop = self._read(state.terminated.finished_at) or start
             if stop < start:

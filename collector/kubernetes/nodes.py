@@ -43,8 +43,8 @@ def node_rows(
     Raises:
         Rejected: ``bad_date`` or ``bad_number``.
     """
-    created = moment(node.metadata.creation_timestamp, now)
-    facts = {**_about(node, cards, sliced, cluster), "created": created}
+    facts = node_facts(node, cards, sliced, cluster, now)
+    created = facts["created"]
     end = window.end if now is None else min(now, window.end)
     for day, first, last in days_of(created or window.start, end, window):
         yield {**facts, "day": day, "start": first, "end": last}
@@ -83,7 +83,10 @@ def _capacity(node: Node) -> dict[str, Fraction]:
     return capacity
 
 
-def _about(node: Node, cards: Layout, sliced: NodeCards, cluster: str) -> Row:
+def node_facts(
+    node: Node, cards: Layout, sliced: NodeCards, cluster: str, now: datetime | None
+) -> Row:
+    """The columns of a node that do not depend on time; arguments and errors of ``node_rows``."""
     labels = NodeLabels(node.labels)
     capacity = _capacity(node)
     return {
@@ -102,4 +105,5 @@ def _about(node: Node, cards: Layout, sliced: NodeCards, cluster: str) -> Row:
         "gpu_units": cards.units_json,
         "gpu_memory_mib": cards.memory_mib or sliced.memory_mib,
         "labels": canonical_json(node.labels),
+        "created": moment(node.metadata.creation_timestamp, now),
     }

@@ -1,0 +1,133 @@
+"""Who owns a pod that has just appeared: its owners are fetched one by one, each once.
+
+A job that is gone in a minute leaves its pods without a name; here it is asked while it is there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+import msgspec
+
+from collector.agent.connection import WatchApi
+from collector.kubernetes.client import JSON, METADATA, ApiError
+from collector.kubernetes.job_objects import RayJob
+from collector.kubernetes.kinds import UNREAD
+from collector.kubernetes.objects import Object, OwnerReference, Pod
+from collector.kubernetes.owners import Owners, Ownership, controller
+from collector.kubernetes.snapshot import Snapshot
+
+DEPTH = 10
+LIMIT = 10_000
+"""Owners that are kept; the ones that were asked for longest ago go first."""
+FRESH = timedelta(minutes=10)
+"""How long an owner's labels are taken for what they were."""
+_RAY_JOB = ("ray.io", "RayJob")
+_OBJECT = msgspec.json.Decoder(Object)
+_JOB = msgspec.json.Decoder(RayJob)
+_Place = tuple[str, bool] | None
+"""Plural and whether it lives in namespaces; None if the server does not serve it."""
+
+
+class Lineage:
+    """The owners of pods.
+
+    Args:
+        api: The server.
+        now: What time it is.
+    """
+
+    def __init__(self, api: WatchApi, now: Callable[[], datetime]) -> None:
+        self._api = api
+        self._now = now
+        self._known: dict[str, tuple[datetime, Object | None]] = {}
+        self._places: dict[tuple[str, str], tuple[datetime, _Place]] = {}
+        self._refused: dict[tuple[str, str], datetime] = {}
+
+    def __call__(self, pod: Pod) -> Ownership:
+        """The owners of a pod, as far as they can be read."""
+        chain: dict[tuple[str, str], list[Object]] = {}
+        metadata = pod.metadata
+        for _ in range(DEPTH):
+            reference = controller(metadata)
+            owner = self._owner(metadata.namespace, reference) if reference else None
+            if reference is None or owner is None:
+                break
+            chain.setdefault((reference.kind, reference.group), []).append(owner)
+            metadata = owner.metadata
+        return Owners(Snapshot(others=chain)).of(pod)
+
+    def _owner(self, namespace: str | None, reference: OwnerReference) -> Object | None:
+        uid, what = reference.uid, (reference.group, reference.kind)
+        if not uid or not reference.api_version or what in UNREAD:
+            return None
+        now = self._now()
+        known = self._known.pop(uid, None)
+        if known is None or now - known[0] > FRESH:
+            try:
+                found = self._fetch(namespace, reference)
+            except ApiError as error:
+                if error.status in (401, 403):
+                    self._refused[what] = now
+                return self._keep(uid, known)
+            # One that is gone stays what it was.
+            known = (now, found or (known[1] if known else None))
+        return self._keep(uid, known)
+
+    def _keep(self, uid: str, known: tuple[datetime, Object | None] | None) -> Object | None:
+        if known is None:
+            return None
+        self._known[uid] = known
+        while len(self._known) > LIMIT:
+            del self._known[next(iter(self._known))]
+        return known[1]
+
+    def _fetch(self, namespace: str | None, reference: OwnerReference) -> Object | None:
+        """The owner; None if it is not there.
+
+        Raises:
+            ApiError: It cannot be read.
+        """
+        what = (reference.group, reference.kind)
+        refused = self._refused.get(what)
+        if refused and self._now() - refused < FRESH:
+            raise ApiError(0, "refused a moment ago")
+        version = reference.api_version
+        root = f"/apis/{version}" if "/" in version else f"/api/{version}"
+        place = self._place(root, version, reference.kind)
+        if place is None:
+            return None
+        plural, namespaced = place
+        inner = f"namespaces/{namespace}/" if namespaced and namespace else ""
+        try:
+            path = f"{root}/{inner}{plural}/{reference.name}"
+            raw = self._api.once(path, JSON if what == _RAY_JOB else METADATA)
+            found = (_JOB if what == _RAY_JOB else _OBJECT).decode(raw)
+        except ApiError as error:
+            if error.status == 404:
+                return None
+            raise
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            return None
+        return found if found.metadata.uid == reference.uid else None
+
+    def _place(self, root: str, version: str, kind: str) -> _Place:
+        known = self._places.get((version, kind))
+        if known and (known[1] or self._now() - known[0] < FRESH):
+            return known[1]
+        found: _Place = None
+        try:
+            served = json.loads(self._api.once(root)).get("resources") or ()
+            for one in served:
+                if one.get("kind") == kind and "/" not in one.get("name", "/"):
+                    found = (one["name"], bool(one.get("namespaced", True)))
+                    break
+        except ApiError as error:
+            if error.status != 404:
+                raise
+        except (ValueError, AttributeError, TypeError):
+            found = None
+        self._places[version, kind] = (self._now(), found)
+        return found
