@@ -16,6 +16,9 @@ from ledger.window import Window
 
 HOLE = 3  # usual intervals that a chain may miss
 OWN_DISTANCES = 3  # distances that a series must show before its own median is trusted
+_SECOND = 1_000_000
+_QUARTER = 15 * _SECOND
+_JITTER = 0.025
 _EVER = datetime(1, 1, 1, tzinfo=UTC)
 
 
@@ -23,7 +26,8 @@ def find_runs(times: pl.DataFrame, key: str, usual: timedelta) -> pl.DataFrame:
     """Chain the samples of each key.
 
     Args:
-        times: ``key`` and ``time`` Datetime(us, UTC); any order.
+        times: ``key`` and ``time`` Datetime(us, UTC), any order; perhaps ``until`` and ``count``,
+            where a row stands for several samples without a hole.
         key: Column that tells series apart.
         usual: Interval of series that are too short to show their own.
 
@@ -31,17 +35,17 @@ def find_runs(times: pl.DataFrame, key: str, usual: timedelta) -> pl.DataFrame:
         ``key``, ``first``, ``last`` (samples), ``start``, ``end`` (the run), ``interval``
         (Duration, the series' own median distance, else ``usual``); sorted by key and start.
     """
-    ordered = (
-        times.select(key, "time")
-        .unique()
-        .sort(key, "time")
-        .with_columns(
-            distance=pl.when(pl.col(key) == pl.col(key).shift()).then(pl.col("time").diff())
+    stretched = "until" in times.columns
+    columns = [key, "time", *(("until", "count") if stretched else ())]
+    ordered = times.select(columns).unique().sort(columns)
+    if not stretched:
+        ordered = ordered.with_columns(until="time", count=pl.lit(1, pl.Int64))
+    ordered = ordered.with_columns(
+        distance=pl.when(pl.col(key) == pl.col(key).shift()).then(
+            pl.col("time") - pl.col("until").shift()
         )
     )
-    own = ordered.group_by(key).agg(
-        own=pl.col("distance").median(), shown=pl.col("distance").count()
-    )
+    own = _own_distances(ordered, key)
     interval = pl.when(pl.col("shown") >= OWN_DISTANCES).then(pl.col("own")).otherwise(usual)
     chained = ordered.join(
         own.select(key, interval=interval.cast(pl.Duration("us"))), on=key, maintain_order="left"
@@ -57,13 +61,54 @@ def find_runs(times: pl.DataFrame, key: str, usual: timedelta) -> pl.DataFrame:
             pl.col(key).first(),
             pl.col("interval").first(),
             first=pl.col("time").min(),
-            last=pl.col("time").max(),
-            samples=pl.len(),
+            last=pl.col("until").max(),
+            samples=pl.col("count").sum(),
         )
         .with_columns(start=pl.col("first") - half, end=pl.col("last") + half)
         .select(key, "first", "last", "start", "end", "interval")
         .sort(key, "start")
     )
+
+
+def _own_distances(ordered: pl.DataFrame, key: str) -> pl.DataFrame:
+    """``own``, the median distance of samples, and how many were ``shown``, by key."""
+    between = ordered.drop_nulls("distance").select(
+        key,
+        us=pl.col("distance").dt.total_microseconds().cast(pl.Float64),
+        weight=pl.lit(1, pl.Int64),
+    )
+    inner = ordered.filter(pl.col("count") > 1).select(
+        key,
+        us=(pl.col("until") - pl.col("time")).dt.total_microseconds() / (pl.col("count") - 1),
+        weight=pl.col("count") - 1,
+    )
+    weighted = pl.concat([between, inner]).sort(key, "us")
+    if inner.is_empty():
+        median = pl.col("us").median()
+    else:
+        below, whole = pl.col("weight").cum_sum() * 2, pl.col("weight").sum()
+        median = (
+            pl.col("us").filter(below >= whole).first() + pl.col("us").filter(below > whole).first()
+        ) / 2
+    found = weighted.group_by(key).agg(own=_settled(median), shown=pl.col("weight").sum())
+    return (
+        ordered.select(key)
+        .unique()
+        .join(found, on=key, how="left")
+        .select(
+            key,
+            pl.col("own").round().cast(pl.Int64).cast(pl.Duration("us")),
+            pl.col("shown").fill_null(0),
+        )
+    )
+
+
+def _settled(us: pl.Expr) -> pl.Expr:
+    """As ``clean.settled``: what is beside quarters of a minute, or seconds, is jitter."""
+    quarters = (us / _QUARTER).round() * _QUARTER
+    near = (quarters - us).abs() <= _JITTER * quarters
+    whole = pl.when(near).then(quarters).otherwise((us / _SECOND).round() * _SECOND)
+    return pl.when(us < _SECOND).then(us).otherwise(whole)
 
 
 def clip(frame: pl.DataFrame, window: Window) -> pl.DataFrame:

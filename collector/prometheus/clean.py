@@ -300,13 +300,20 @@ def _usual(rows: pl.DataFrame) -> timedelta:
     median = distance.filter(pl.col("us") > 0)["us"].median()
     if not isinstance(median, float):
         return USUAL_INTERVAL
-    if median < _SECOND:
-        return timedelta(microseconds=round(median))
-    # Intervals are set in seconds, mostly in quarters of a minute; what is beside them is jitter,
-    # and another half of the samples must not give another interval.
-    quarters = 15 * round(median / _SECOND / 15)
-    near = abs(quarters - median / _SECOND) <= _JITTER * quarters
-    return timedelta(seconds=quarters if near else round(median / _SECOND))
+    return settled(median)
+
+
+def settled(us: float) -> timedelta:
+    """The interval that a distance in microseconds shows.
+
+    Intervals are set in seconds, mostly in quarters of a minute; what is beside them is jitter, and
+    another half of the samples must not give another interval.
+    """
+    if us < _SECOND:
+        return timedelta(microseconds=round(us))
+    quarters = 15 * round(us / _SECOND / 15)
+    near = abs(quarters - us / _SECOND) <= _JITTER * quarters
+    return timedelta(seconds=quarters if near else round(us / _SECOND))
 
 
 def collapse(rows: pl.DataFrame, window: Window) -> tuple[pl.DataFrame, int]:

@@ -22,6 +22,7 @@ class Series:
         keep: Which sanitised labels the JSON column holds; None = all.
         also: Further names of the metric, and what a value under each is times one under the
             first, e.g. 100 for a ratio where the first is a percentage.
+        valued: Whether its value says something; else it should be 1.
         nonzero: Only samples of 1 say something (states, as one series per state).
         ceiling: Values above are no measurement (DCGM marks "no value" with huge numbers).
         optional: Its absence is normal and no gap; it is not asked for where it is not held.
@@ -35,6 +36,7 @@ class Series:
     spelling: Mapping[str, str] = field(default_factory=dict)
     keep: re.Pattern[str] | None = None
     also: Mapping[str, float] = field(default_factory=dict)
+    valued: bool = False
     nonzero: bool = False
     ceiling: float | None = None
     optional: bool = False

@@ -72,14 +72,15 @@ def read_nodes(reader: Reader) -> Nodes | None:
     up = reader.read(s.NODE_INFO)
     if up is None:
         return None
+    reader.interval = up.interval
     frame = up.frame.filter(pl.col("node").is_not_null())
     if "provider_id" not in frame.columns:
         frame = frame.with_columns(provider_id=pl.lit(None, pl.String))
     steps = {
         "provider_id": changes(frame, ["node"], ["provider_id"]),
-        "labels": _labels(reader.read(s.NODE_LABELS), frame),
-        "capacity": _capacity(reader.read(s.NODE_CAPACITY), frame),
-        "created": _created(reader.read(s.NODE_CREATED), frame),
+        "labels": _labels(reader.read_states(s.NODE_LABELS), frame),
+        "capacity": _capacity(reader.read_states(s.NODE_CAPACITY), frame),
+        "created": _created(reader.read_states(s.NODE_CREATED), frame),
     }
     runs = find_runs(frame, "node", up.interval)
     segments = cut(runs, "node", list(steps.values()))

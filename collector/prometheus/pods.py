@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from collector.prometheus import ended
 from collector.prometheus import series as s
 from collector.prometheus.chains import changes, clip, cut, find_runs, fuse, look_up, union
 from collector.prometheus.metric import Series
@@ -18,7 +19,6 @@ from ledger.schema import WORKLOADS
 from ledger.window import Window
 
 MANY = 2_000_000  # samples of pods; above, series with several samples per pod are read in parts
-_ENDED = ("Succeeded", "Failed")
 
 
 @dataclass(frozen=True)
@@ -50,21 +50,28 @@ def read_pods(
             when any pod was.
         annotations: The series of annotations, with those to keep.
     """
-    info = reader.read(s.POD_INFO)
+    info = reader.read_lives(s.POD_INFO)
     if info is None:
         return None
+    parts = 1 + info.samples.height // MANY
+    phases = reader.read_steps(s.POD_PHASE, parts, whole=True)
+    odd = ended.unmatched(info.frame, phases, info.interval)
+    if odd != []:
+        info = reader.read_lives_again(s.POD_INFO, odd)
+        if info is None:
+            return None
     frame = _identified(info.frame, reader)
     names = frame.select("uid", "namespace", "pod").unique("uid", keep="last", maintain_order=True)
-    parts = 1 + info.samples.height // MANY
     steps = {
         "node": changes(frame, ["uid"], ["node"]),
-        "phase": _steps(reader.read_steps(s.POD_PHASE, parts), names, "phase"),
+        "phase": _steps(phases, names, "phase"),
         "reason": _steps(reader.read_steps(s.POD_WAITING), names, "reason"),
         "labels": _steps(reader.read_steps(s.POD_LABELS, parts), names, "labels"),
     }
     steps["annotations"] = _steps(reader.read_steps(annotations), names, "annotations")
     steps["requests"], told = read_requests(reader, names, parts)
-    runs = find_runs(_until_ended(frame, steps["phase"]), "uid", info.interval)
+    lived = ended.until_ended(frame, steps["phase"], _with_names(phases, names), odd)
+    runs = find_runs(lived, "uid", info.interval)
     segments = cut(runs, "uid", list(steps.values()))
     for step in steps.values():
         segments = look_up(segments, "uid", step)
@@ -111,7 +118,7 @@ def _identified(frame: pl.DataFrame, reader: Reader) -> pl.DataFrame:
         bare = frame.filter(pl.col("uid").is_null()).drop_nulls(["node", *name])
         bare = bare.join(told, on=name, how="anti", maintain_order="left")
         bare = bare.with_columns(uid=pl.concat_str(name, separator="/")).select(named.columns)
-        if nameless := frame.height - named.height - bare.height:
+        if nameless := _samples(frame) - _samples(named) - _samples(bare):
             reader.quarantine.append(Quarantine("no_uid", s.POD_INFO.metric, nameless))
         if pods := bare["uid"].n_unique():
             text = f"{s.POD_INFO.metric} gives {pods} pods no uid; their names stand for it"
@@ -120,18 +127,12 @@ def _identified(frame: pl.DataFrame, reader: Reader) -> pl.DataFrame:
     return named.unique(["uid", "time"], keep="first", maintain_order=True)
 
 
-def _until_ended(frame: pl.DataFrame, phases: pl.DataFrame) -> pl.DataFrame:
-    """The samples of pods that have not finished: finished ones stay visible for a while."""
-    ended = pl.col("phase").is_in(_ENDED).fill_null(value=False)
-    some = phases.filter(ended).select("uid").unique()
-    finishing = frame.select("uid", "time").join(some, on="uid", how="semi").sort("time", "uid")
-    before = finishing.join_asof(phases, on="time", by="uid", check_sortedness=False)
-    return pl.concat(
-        [
-            frame.select("uid", "time").join(some, on="uid", how="anti"),
-            before.filter(~ended).select("uid", "time"),
-        ]
-    )
+def _samples(frame: pl.DataFrame) -> int:
+    return int(frame["count"].sum()) if "count" in frame.columns else frame.height
+
+
+def _with_names(read: pl.DataFrame | None, names: pl.DataFrame) -> pl.DataFrame | None:
+    return None if read is None else with_uid(read, names)
 
 
 def _steps(read: pl.DataFrame | None, names: pl.DataFrame, column: str) -> pl.DataFrame:

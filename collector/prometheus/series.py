@@ -36,6 +36,7 @@ NODE_INFO = Series(
 NODE_CAPACITY = Series(
     "kube_node_status_capacity",
     same("node", "resource"),
+    valued=True,
     blind="cards, cores and memory of nodes; without them a node-hour cannot be shared",
 )
 NODE_LABELS = Series(
@@ -45,7 +46,7 @@ NODE_LABELS = Series(
     blind="instance type, region, capacity type and card model of nodes",
 )
 NODE_CREATED = Series(
-    "kube_node_created", same("node"), blind="when nodes were created", optional=True
+    "kube_node_created", same("node"), valued=True, blind="when nodes were created", optional=True
 )
 
 POD_INFO = Series(
@@ -72,11 +73,13 @@ POD_WAITING = Series(
 POD_REQUESTS = Series(
     "kube_pod_container_resource_requests",
     {**_POD, **same("container", "resource")},
+    valued=True,
     blind="cards, cores and memory that pods asked for",
 )
 INIT_REQUESTS = Series(
     "kube_pod_init_container_resource_requests",
     {**_POD, **same("container", "resource")},
+    valued=True,
     blind="what init containers and sidecars asked for",
     optional=True,
 )
@@ -88,14 +91,23 @@ INIT_INFO = Series(
     optional=True,
 )
 OVERHEAD_CPU = Series(
-    "kube_pod_overhead_cpu_cores", _POD, blind="what a sandbox costs beside a pod", optional=True
+    "kube_pod_overhead_cpu_cores",
+    _POD,
+    valued=True,
+    blind="what a sandbox costs beside a pod",
+    optional=True,
 )
 OVERHEAD_MEMORY = Series(
-    "kube_pod_overhead_memory_bytes", _POD, blind="what a sandbox costs beside a pod", optional=True
+    "kube_pod_overhead_memory_bytes",
+    _POD,
+    valued=True,
+    blind="what a sandbox costs beside a pod",
+    optional=True,
 )
 SCHEDULER_REQUESTS = Series(
     "kube_pod_resource_request",
     {**_POD, **same("resource")},
+    valued=True,
     blind="what the scheduler counts a pod as: with sidecars, overhead and pod-level requests",
     optional=True,
 )
@@ -139,10 +151,14 @@ RAY_CLUSTER = Series(
     optional=True,
 )
 POD_SCHEDULED = Series(
-    "kube_pod_status_scheduled_time", _POD, blind="when exactly pods were bound", optional=True
+    "kube_pod_status_scheduled_time",
+    _POD,
+    valued=True,
+    blind="when exactly pods were bound",
+    optional=True,
 )
 POD_COMPLETED = Series(
-    "kube_pod_completion_time", _POD, blind="when exactly pods finished", optional=True
+    "kube_pod_completion_time", _POD, valued=True, blind="when exactly pods finished", optional=True
 )
 
 CPU_USAGE = Series(
@@ -203,8 +219,8 @@ ALL = (
 # What is read instead if a metric has no samples, and is then no gap.
 FALLBACKS: dict[str, tuple[Series, ...]] = {
     NODE_INFO.metric: (
-        Series(NODE_CREATED.metric, same("node")),
-        Series(NODE_CAPACITY.metric, same("node")),
+        Series(NODE_CREATED.metric, same("node"), valued=True),
+        Series(NODE_CAPACITY.metric, same("node"), valued=True),
     ),
     GPU_ACTIVE.metric: tuple(one.series for one in MEASURES if one.series is not GPU_ACTIVE),
 }

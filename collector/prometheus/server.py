@@ -91,8 +91,10 @@ class Server:
         return self._samples(series, window, "")
 
     def _samples(self, series: Series, window: Window, only: str) -> Reading:
-        first = Window(window.start, min(window.start + FIRST_CHUNK, window.end))
         selector = series.metric + self._wire.matcher(only)
+        if only:  # few series
+            return reading(series.metric, self._chunk(selector, series, window))
+        first = Window(window.start, min(window.start + FIRST_CHUNK, window.end))
         parts = self._chunk(selector, series, first)
         rest = _chunks(first.end, window.end, _length(sum(part.frame.height for part in parts)))
         with ThreadPoolExecutor(THREADS) as pool:

@@ -32,6 +32,7 @@ VOLUME_INFO = Series(
 VOLUME_BYTES = Series(
     "kube_persistentvolume_capacity_bytes",
     {"volume": ("persistentvolume",)},
+    valued=True,
     blind="how large volumes are",
     optional=True,
 )
@@ -45,6 +46,7 @@ CLAIM_INFO = Series(
 CLAIM_BYTES = Series(
     "kube_persistentvolumeclaim_resource_requests_storage_bytes",
     _CLAIM,
+    valued=True,
     blind="how large volumes are, where they do not say so themselves",
     optional=True,
 )

@@ -180,7 +180,7 @@ def test_a_query_that_fails_is_a_gap_that_says_what_is_blind(metric: str) -> Non
     assert [metric in gap.detail and "blind" in gap.detail for gap in failed] == [True]
     assert not [gap for gap in facts.gaps if gap.reason == "no_series" and metric in gap.detail]
     absent = {"workloads"} if metric == "kube_pod_info" else set()
-    assert set(facts.tables) == {"nodes", "workloads", "usage"} - absent
+    assert set(facts.tables) == {"nodes", "workloads", "usage", "coverage"} - absent
 
 
 def test_a_source_that_answers_nothing_is_an_error_and_writes_nothing() -> None:
