@@ -84,11 +84,9 @@ def continued(chain: Sequence[Link], pod: Pod, *, whole: bool) -> list[Link]:
     if not (whole and chain):
         more = next((links for one in marked if (links := _above(chain, one, pod))), [])
         more = more or _of_replica_set(chain, pod)
-    for one in marked:
-        above = [*chain, *more]
-        links = _named(one, pod) if one.virtual else []
-        if links and links[-1].name not in {link.name for link in above}:
-            return [*more, *links]
+    links = next((links for one in marked if one.virtual and (links := _named(one, pod))), [])
+    if links and links[-1].name not in {link.name for link in (*chain, *more)}:
+        more = [*more, *links]
     return more
 
 

@@ -6,6 +6,8 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from collector.systems import KEYS, SYSTEMS, Key, Link, Pod, continued, role, system
 from ledger.settings import Identity
@@ -21,6 +23,7 @@ from tests.collector.kubernetes.builders import (
     running,
     thing,
 )
+from tests.effort import examples
 
 
 def made(*owners: Json, gpus: int | None = 8, **meta: Any) -> Json:  # noqa: ANN401
@@ -302,6 +305,49 @@ def test_the_defaults_know_every_system_s_word_for_who_a_pod_belongs_to() -> Non
         for key in one.user
     }
     assert told <= set(rules)
+
+
+VALUES = st.sampled_from(
+    [
+        "",
+        "head",
+        "RayJob",
+        "skypilot",
+        "kubeflow.org",
+        "main",
+        "pg-a-1",
+        "w.train(0)",
+        "0",
+        "g",
+        "ä",
+    ]
+)
+MARKS = st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=8)
+CHAINS = st.lists(
+    st.builds(Link, st.sampled_from(["Job", "ReplicaSet", "StatefulSet", "RayJob"]), VALUES),
+    max_size=2,
+)
+
+
+@settings(max_examples=examples(150))
+@given(MARKS, CHAINS, st.booleans())
+def test_nothing_is_invented_and_both_spellings_say_the_same(
+    marks: dict[Key, str], above: list[Link], whole: bool
+) -> None:
+    told = [
+        Pod(
+            {key.spellings[form]: text for key, text in marks.items() if not key.annotation},
+            {key.spellings[form]: text for key, text in marks.items() if key.annotation},
+        )
+        for form in (0, 1)
+    ]
+    found = [continued(above, one, whole=whole) for one in told]
+    assert found[0] == found[1]
+    assert role(above, told[0]) == role(above, told[1])
+    assert {link.name for link in found[0]} <= set(marks.values()) - {""}
+    assert Link("PodGroup", "pg-a-1") not in found[0]
+    whole_chain = [*above, *found[0]]
+    assert continued(whole_chain, told[0], whole=True) == []
 
 
 def test_every_key_of_the_table_has_a_spelling_of_its_own() -> None:
