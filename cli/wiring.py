@@ -149,7 +149,7 @@ def _cluster(cluster: Cluster, loaded: LoadedSettings) -> list[Source]:
         def build_prometheus() -> Collector:
             from collector import prometheus
 
-            return prometheus.from_settings(cluster, base)
+            return prometheus.from_settings(cluster, base, loaded.settings.identity)
 
         found.append(
             Source(

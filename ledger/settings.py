@@ -126,6 +126,12 @@ class Identity(Block):
     )
     phase: tuple[IdentityRule, ...] = ("label:phase", "annotation:phase")
 
+    def named(self, kind: str) -> tuple[str, ...]:
+        """What rules of a kind name, e.g. the keys of all ``annotation:KEY``, once each."""
+        rules = (rule for key in type(self).model_fields for rule in getattr(self, key))
+        parts = (rule.partition(":") for rule in rules)
+        return tuple(dict.fromkeys(name for word, _, name in parts if word == kind and name))
+
 
 Phase = Literal[
     "rollout",
@@ -231,11 +237,7 @@ class Settings(Block):
             "clusters {} and {} read the same Kubernetes objects: one of them is too much",
         )
         _refuse_one_place(
-            [
-                (c.name, (_plain(c.slurm.sacct), c.slurm.cluster))
-                for c in self.clusters
-                if c.slurm
-            ],
+            [(c.name, (_plain(c.slurm.sacct), c.slurm.cluster)) for c in self.clusters if c.slurm],
             "clusters {} and {} read the same jobs of Slurm: give both a slurm.cluster",
         )
         _refuse_one_place(

@@ -23,7 +23,7 @@ def from_settings(
     Args:
         cluster: Its block of the settings, with a ``kubernetes`` source.
         base: Folder that relative paths refer to.
-        identity: Identity rules; variables that they name are kept.
+        identity: Identity rules; variables and annotations that they name are kept.
 
     Raises:
         SettingsError: The cluster has no ``kubernetes`` block, its dump is no local path, or a
@@ -34,12 +34,13 @@ def from_settings(
         raise SettingsError(f"cluster {cluster.name} has no kubernetes block")
     rules = identity or Identity()
     variables = allowed(rule for key in IDENTITY_KEYS for rule in getattr(rules, key))
+    annotations = (*source.annotations, *rules.named("annotation"))
     if source.dump is None:
         return KubernetesCollector(
             cluster.name,
             LiveReader(source, base),
             snapshot=True,
-            annotations=source.annotations,
+            annotations=annotations,
             variables=variables,
             required=source.required,
             alone=cluster.prometheus is None,
@@ -54,7 +55,7 @@ def from_settings(
         cluster.name,
         DumpReader(Path(path)),
         snapshot=False,
-        annotations=source.annotations,
+        annotations=annotations,
         variables=variables,
         required=source.required,
         alone=cluster.prometheus is None,

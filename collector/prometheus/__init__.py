@@ -7,17 +7,20 @@ from pathlib import Path
 from collector.prometheus.collect import PrometheusCollector
 from collector.prometheus.source import SampleSource
 from ledger.errors import SettingsError
-from ledger.settings import Cluster, resolve_path
+from ledger.settings import Cluster, Identity, resolve_path
 
 __all__ = ["PrometheusCollector", "from_settings"]
 
 
-def from_settings(cluster: Cluster, base: Path) -> PrometheusCollector:
+def from_settings(
+    cluster: Cluster, base: Path, identity: Identity | None = None
+) -> PrometheusCollector:
     """The collector of a cluster's series.
 
     Args:
         cluster: The cluster's block; it must have a ``prometheus`` block.
         base: Folder that relative paths refer to.
+        identity: Identity rules; annotations that they name are kept.
 
     Raises:
         SettingsError: The cluster has no ``prometheus`` block.
@@ -34,11 +37,12 @@ def from_settings(cluster: Cluster, base: Path) -> PrometheusCollector:
         from collector.prometheus.server import Server
 
         source = Server.from_settings(block, cluster.name, base)
+    named = cluster.kubernetes.annotations if cluster.kubernetes else ()
     return PrometheusCollector(
         cluster.name,
         source,
         block.cluster_label,
         block.required,
-        cluster.kubernetes.annotations if cluster.kubernetes else (),
+        (*named, *(identity.named("annotation") if identity else ())),
         api=cluster.kubernetes is not None,
     )

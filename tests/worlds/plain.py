@@ -68,7 +68,7 @@ def bare_pod() -> World:
         "notebook-lin",
         Truth("explore-dpo", "lin"),
         labels={"experiment": "explore-dpo"},
-        annotations={"team.example/owner": "lin"},
+        annotations={"acme.example/by": "lin"},
     )
     world.pod(
         "debug-run",

@@ -40,6 +40,10 @@ VIEWS: Mapping[str, tuple[str, ...]] = {
     "no allow-list, both": ("api", "bare"),
 }
 """Name of a view to the sources that are read for it."""
+RULES = Identity(
+    owner=(*Identity().owner, "annotation:team.example/owner", "annotation:acme.example/by")
+)
+"""The defaults, and annotations of the company."""
 KEYS = ("experiment", "owner", "role", "phase", "root")
 
 
@@ -49,7 +53,7 @@ class Seen:
 
     Args:
         worlds: What there is to see.
-        settings: What identity is read by: the defaults, and an annotation of the company.
+        settings: What identity is read by: ``RULES``.
         facts: By source.
         probes: What ``doctor`` says of each Prometheus, by source.
         pods: ``view``, ``uid``, ``labels``, ``annotations``, ``environment`` and ``KEYS``.
@@ -71,8 +75,7 @@ class Seen:
 
 def see_all(folder: Path) -> Seen:
     """Collect the worlds from every source once, and merge and name them view by view."""
-    owner = (*Identity().owner, "annotation:team.example/owner")
-    settings = Settings(identity=Identity(owner=owner))
+    settings = Settings(identity=RULES)
     every = [*worlds(), colliding()]
     facts, probes = _through_prometheus(every, folder)
     pods = [*nodes(every), *(pod for world in every for pod in world.pods)]
@@ -120,13 +123,14 @@ def _through_prometheus(
 
 def _collector(name: str, block: Mapping[str, str]) -> PrometheusCollector:
     cluster = Cluster.model_validate({"name": name, "prometheus": block})
-    return prometheus.from_settings(cluster, Path("/"))
+    return prometheus.from_settings(cluster, Path("/"), RULES)
 
 
 def _through_api(items: Iterable[Json]) -> Facts:
     with ApiServer(by_list(items), now=NOW) as server:
         block = {"name": "train-a", "kubernetes": {"server": server.url}}
-        return kubernetes.from_settings(Cluster.model_validate(block), Path("/")).collect(WINDOW)
+        cluster = Cluster.model_validate(block)
+        return kubernetes.from_settings(cluster, Path("/"), RULES).collect(WINDOW)
 
 
 def _tables(facts: Mapping[str, Facts]) -> dict[str, pl.DataFrame]:

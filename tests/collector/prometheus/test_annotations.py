@@ -8,7 +8,7 @@ from pathlib import Path
 from collector.prometheus import from_settings
 from collector.prometheus.collect import PrometheusCollector
 from collector.prometheus.export import ParquetExport
-from ledger.settings import Cluster, KubernetesSource, PrometheusSource
+from ledger.settings import Cluster, Identity, KubernetesSource, PrometheusSource
 from tests.collector.prometheus.builders import (
     KSM,
     WINDOW,
@@ -70,6 +70,24 @@ def test_the_settings_of_the_cluster_name_annotations() -> None:
     )
     collector = from_settings(cluster, Path())
     assert (collector.annotations, collector.api) == (("a/b",), True)
+
+
+def test_annotations_that_identity_rules_name_are_kept() -> None:
+    cluster = Cluster(name="train-a", prometheus=PrometheusSource(url="http://127.0.0.1:9"))
+    rules = Identity(owner=("label:owner", "annotation:team.example/cost-center", "default:x"))
+    annotations = from_settings(cluster, Path(), rules).annotations
+    assert "team.example/cost-center" in annotations
+    collector = PrometheusCollector(
+        "train-a", MemorySource(frame(samples())), annotations=annotations
+    )
+    row = collector.collect(WINDOW).tables["workloads"].row(0, named=True)
+    assert json.loads(row["annotations"])["team.example/cost-center"] == "42"
+
+
+def test_annotations_that_collide_are_kept_as_they_stand() -> None:
+    said = {"annotation_a_owner_conflict1": "lin", "annotation_a_owner_conflict2": "wei"}
+    row = collect(samples(said)).tables["workloads"].row(0, named=True)
+    assert json.loads(row["annotations"]) == said
 
 
 def test_an_annotation_that_changes_cuts_the_life() -> None:
