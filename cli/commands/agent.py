@@ -159,7 +159,7 @@ def _work(
     watched = cluster.watched
     required = watched.required if watched else True
     context = context_of(loaded, create=True)
-    runner = Runner(cluster, loaded.base, now)
+    runner = Runner(cluster, loaded.base, now, loaded.settings.identity)
     if once:
         return lambda: watching.once(context, runner, pace, required=required)
     return lambda: watching.follow(context, runner, pace, stop, required=required)

@@ -15,12 +15,14 @@ from collector.agent.lineage import Lineage
 from collector.agent.state import Watch
 from collector.agent.stream import Alive, ExpiredError, Item, Stream, pauses
 from collector.kubernetes.client import ApiError
+from collector.kubernetes.environment import allowed
 from collector.kubernetes.frames import Row
 from collector.kubernetes.kinds import Kind
 from collector.kubernetes.objects import Pod
 from collector.kubernetes.workloads import pod_facts, pod_request
 from ledger.errors import SettingsError
-from ledger.settings import Cluster
+from ledger.schema import IDENTITY_KEYS
+from ledger.settings import Cluster, Identity
 
 WAITING = 10_000
 """Items that wait to be taken; beyond that the connections wait, and the server with them."""
@@ -49,6 +51,7 @@ class Runner:
         cluster: Its block of the settings.
         base: Folder that relative paths refer to.
         now: Our own clock.
+        identity: Identity rules; variables that they name are kept.
         describe: Columns of ``workloads`` of a pod; by default with its owners, asked one by one.
 
     Raises:
@@ -61,6 +64,7 @@ class Runner:
         cluster: Cluster,
         base: Path,
         now: Callable[[], datetime],
+        identity: Identity | None = None,
         describe: Callable[[Pod], Row] | None = None,
     ) -> None:
         source = cluster.kubernetes
@@ -74,10 +78,11 @@ class Runner:
         # Each thread has a connection of its own: a client is not made for several.
         self._apis = {kind.plural: WatchApi(source, base) for kind in WATCHED}
         lineage = Lineage(WatchApi(source, base), self.clock)
-        keep = source.annotations
+        keep, rules = source.annotations, identity or Identity()
+        names = allowed(rule for key in IDENTITY_KEYS for rule in getattr(rules, key))
 
         def own(pod: Pod) -> Row:
-            return pod_facts(pod, cluster.name, pod_request(pod), lineage(pod), keep)
+            return pod_facts(pod, cluster.name, pod_request(pod), lineage(pod), keep, names)
 
         self.watch = Watch(cluster.name, describe or own, self.clock().date())
         self._queue: queue.Queue[Item | Trouble] = queue.Queue(WAITING)

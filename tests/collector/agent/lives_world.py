@@ -44,6 +44,8 @@ class Pod:
         if self.bound is None:
             return []
         end = min(self.end or until, until)
+        if self.bound >= end:
+            return []
         runs = [(a, min(b, end)) for a, b in self.runs if a < end]
         points = sorted({self.bound, end, *(p for r in runs for p in r), *self._cuts(end)})
         found: list[Interval] = []
