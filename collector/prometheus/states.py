@@ -107,6 +107,8 @@ class States:
         found = self.push.grid(asked, self.span, CELL)
         self._hear(series, found, asked)
         cells = _going_on(decode(found, valued=not plain and not series.nonzero))
+        if series.nonzero and self.push.metricsql:  # as many ones as samples: no other value
+            cells = _without_holes(cells)
         if series.ceiling is not None:
             fine = pl.col("value") <= series.ceiling
             cells = cells.with_columns(proven=pl.col("proven") & fine)
@@ -227,4 +229,5 @@ def _without_holes(cells: pl.DataFrame) -> pl.DataFrame:
     span = (pl.col("last") - pl.col("first")).dt.total_microseconds()
     expected = (span / (interval / timedelta(microseconds=1))).round() + 1
     fine = (pl.col("count") >= expected - 1) & (pl.col("count") <= expected)
+    fine = fine & (pl.col("count") > 0)
     return cells.with_columns(proven=pl.col("proven") & fine.fill_null(value=False))

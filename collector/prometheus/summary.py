@@ -66,11 +66,9 @@ class Wording:
         span = self.push.span(CELL)
         if series.nonzero:
             first, last = self._ones(name, span)
-            fine = (
-                f"(min_over_time({name}{span}) >= bool 0) * (max_over_time({name}{span}) == bool 1)"
-            )
-            some = f"sum_over_time({name}{span}) != 0"
-            count = some
+            fine = self._fine(name, span)
+            some = self._some(name, span)
+            count = f"sum_over_time({name}{span}) and ({some})"
         else:
             first, last = self._ends(name, span)
             fine = f"({self._changes}({name}{span}) == bool 0)"
@@ -85,6 +83,19 @@ class Wording:
         return " or ".join(
             f'label_replace({text}, "{_MARK}", "{mark}", "", "")' for mark, text in parts.items()
         )
+
+    def _fine(self, name: str, span: str) -> str:
+        """1 where all values are 0 or 1, as far as that is not seen by the number of ones."""
+        if self.push.metricsql:
+            return "1"
+        least, most = f"min_over_time({name}{span})", f"max_over_time({name}{span})"
+        return f"({least} >= bool 0) * ({most} == bool 1)"
+
+    def _some(self, name: str, span: str) -> str:
+        """Series with anything but 0, in whatever way it adds up."""
+        if self.push.metricsql:
+            return f"sum2_over_time({name}{span}) != 0"
+        return f"sum_over_time({name}{span}) != 0 or min_over_time({name}{span}) < 0"
 
     @property
     def _changes(self) -> str:
@@ -136,18 +147,24 @@ def decode(reading: Reading, *, valued: bool) -> pl.DataFrame:
     )
     both = counts.join(ends, on=by, how="left")
     both = both.join(values, on=by, how="left") if valued else both.with_columns(v=pl.lit(1.0))
-    whole = pl.col("p").floor().cast(pl.Int64)
+    whole = pl.col("p").floor().cast(pl.Int64, strict=False)
     first, last = whole // _UNIT, whole % _UNIT
     begun = first < CELL // timedelta(milliseconds=1)
     end = pl.col("timestamp")
-    told = pl.col("p").is_finite() & pl.col("n").is_finite() & pl.col("v").is_finite()
+    whole_number = pl.col("n") == pl.col("n").round()
+    told = (
+        pl.col("p").is_finite() & whole_number & pl.col("n").is_finite() & pl.col("v").is_finite()
+    )
     proven = (pl.col("p") > whole) & (pl.col("v") >= 0) & (first >= last) & (last >= 0)
     return both.select(
         "labels",
         cell=end,
         first=pl.when(told & begun).then(end - pl.duration(milliseconds=first)),
         last=pl.when(told).then(end - pl.duration(milliseconds=last)),
-        count=pl.when(pl.col("n").is_finite()).then(pl.col("n")).round().cast(pl.Int64),
+        count=pl.when(pl.col("n").is_finite())
+        .then(pl.col("n"))
+        .round()
+        .cast(pl.Int64, strict=False),
         value="v",
         proven=(told & proven).fill_null(value=False),
     )
