@@ -14,7 +14,7 @@ Interval = tuple[datetime, datetime, str, str]
 
 
 def text(moment: datetime | None) -> str | None:
-    return moment and moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return None if moment is None else moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 @dataclass

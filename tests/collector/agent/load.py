@@ -101,8 +101,8 @@ def main(ledger: str, pods: int, changes: int) -> None:
     writing, writes, began = 0.0, 0, time.perf_counter()
     for number in range(changes):
         at += step
-        last = number >= changes - pods  # every pod changes its labels and ends in the end
-        see("MODIFIED", PODS, pod(number % pods, number // pods, at, ended=last), at)
+        last = number >= changes - pods  # every pod ends in the end
+        see("MODIFIED", PODS, pod(number % pods, number // pods // 5, at, ended=last), at)
         if at >= due:
             before = time.perf_counter()
             write(context, watch, required=True)
