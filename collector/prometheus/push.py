@@ -29,9 +29,9 @@ PARALLEL = 2  # answers of tens of megabytes that are read at a time
 _ROOM = LARGEST * 3 // 5  # aimed at, as series may be more later than in the first part
 _MOST_STEPS = 10_000  # Prometheus gives at most 11,000 points of a series
 _FIRST = 8  # a first look at a grid takes an eighth of it
-_EDGE = "count_over_time({}[20s:10s])"  # at a multiple of 10 s: 3 points if both ends belong
+EDGE = "count_over_time({}[20s:10s])"  # at a multiple of 10 s: 3 points if both ends belong
 _PLAIN = "vector(1)"
-_METRICSQL = 'label_set(vector(1),"a","b")'
+METRICSQL = 'label_set(vector(1),"a","b")'
 _MILLISECOND = timedelta(milliseconds=1)
 
 
@@ -154,9 +154,9 @@ def push_down(wire: Wire, raw: Callable[[Series, Window, str], Reading]) -> Serv
     at = now.replace(second=now.second // 10 * 10, microsecond=0)
     points = None
     metricsql = True
-    for inner in (_METRICSQL, _PLAIN):
+    for inner in (METRICSQL, _PLAIN):
         try:
-            found = wire.query(_EDGE.format(inner), at).frame
+            found = wire.query(EDGE.format(inner), at).frame
         except QueryError:
             metricsql = False
             continue

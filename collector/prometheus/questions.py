@@ -1,0 +1,145 @@
+"""What a live server is asked, and why; ``docs/prometheus.md`` is made of it.
+
+``python -m collector.prometheus.questions > docs/prometheus.md`` writes the page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import NamedTuple
+
+from collector.prometheus import push
+from collector.prometheus import series as s
+from collector.prometheus.access import Access
+from collector.prometheus.card_series import CARD_SERIES
+from collector.prometheus.metric import Series
+from collector.prometheus.policy_series import POLICY_SERIES
+from collector.prometheus.source import Reading
+from collector.prometheus.summary import CELL, Wording
+from collector.prometheus.volume_series import CLAIM_INFO, POD_VOLUMES, VOLUME_INFO
+from collector.prometheus.wire import Wire
+
+RAW = (s.NODE_INFO, VOLUME_INFO, CLAIM_INFO, POD_VOLUMES)
+"""States that are read sample by sample."""
+
+METERS = (
+    s.CPU_USAGE,
+    s.MEMORY,
+    s.NETWORK_RECEIVE,
+    s.NETWORK_TRANSMIT,
+    *CARD_SERIES,
+)
+"""What is asked for by slots of a quarter of an hour."""
+
+_HEAD = """# What Prometheus is asked
+
+Made from the code by `python -m collector.prometheus.questions`; a test compares the two.
+[series.md](series.md) says what is made of the answers.
+
+A day is read with a margin of 15 minutes at both ends. What a cluster does not hold, and what is
+optional, is not asked for: one question to the index tells. The number of questions depends on the
+number of series of this page, not on pods or experiments. An answer is at most 50 MB: one that
+would be larger is asked for in parts. Questions are POST, two to four at a time.
+
+Selectors also hold the label that names the cluster, where one store has several.
+"""
+
+
+class Question(NamedTuple):
+    """A question of a day.
+
+    Args:
+        about: What is asked about.
+        times: How often.
+        reason: What would be blind without it.
+    """
+
+    about: str
+    times: str
+    reason: str
+
+
+def server() -> Iterator[Question]:
+    """Questions about the server itself."""
+    yield Question(
+        f"`{push.EDGE.format(push.METRICSQL)}`, then without `label_set`",
+        "1 or 2",
+        "whether the start of a range belongs to it, and whether the server knows MetricsQL",
+    )
+    yield Question("`label/__name__/values`", "1", "which optional series are held at all")
+    yield Question(
+        "`status/runtimeinfo`, and looks for `kube_node_info`",
+        "only with holes, about 6",
+        "whether a hole is lost to retention or was never sampled",
+    )
+
+
+def states() -> Iterator[Question]:
+    """Series that are summarised by cell."""
+    elsewhere = (*RAW, *METERS, *POLICY_SERIES)
+    for series in s.ALL:
+        if series not in elsewhere:
+            yield _question(series, "1; 2 to 4 where it is large")
+
+
+def page() -> str:
+    """The page as Markdown."""
+    parts = [
+        _HEAD,
+        "## The server\n\n" + _table(server()),
+        "## States, sample by sample\n\nFew series, or the measure of all others.\n\n"
+        + _table(_question(one, "1 per 250,000 samples") for one in RAW),
+        f"## States, by cells of {CELL / timedelta(hours=1):g} hours\n\n"
+        "One range query each. Of every series and cell: first and last sample and whether all\n"
+        "values are one (`p`), number of samples (`n`), and the value where it matters (`v`).\n"
+        "What that does not prove is asked for again, sample by sample: the pods or nodes it\n"
+        "speaks of if they are few, else that cell.\n\n" + _table(states()),
+        _wordings(),
+        "## Policies and states of jobs, several series in one look\n\n"
+        + _table(_question(one, "") for one in POLICY_SERIES),
+        "## Meters, by slots of 15 minutes\n\n" + _table(_question(one, "") for one in METERS),
+    ]
+    return "\n".join(parts)
+
+
+def _question(series: Series, times: str) -> Question:
+    names = ", ".join(f"`{name}`" for name in series.names)
+    return Question(names, times, series.blind)
+
+
+def _table(rows: Iterator[Question]) -> str:
+    lines = ["| asked about | times | reason |", "|---|---|---|"]
+    return (
+        "\n".join([*lines, *(f"| {about} | {times} | {why} |" for about, times, why in rows)])
+        + "\n"
+    )
+
+
+def _wordings() -> str:
+    """How the three kinds of states are worded."""
+    kinds = (
+        ("A value of 1 that says nothing, for example", s.POD_OWNER),
+        ("A value that counts", s.POD_REQUESTS),
+        ("Ones among zeros", s.POD_PHASE),
+    )
+    blocks = []
+    for title, series in kinds:
+        for language, metricsql in (("PromQL", False), ("MetricsQL", True)):
+            asked = Wording(_push(metricsql=metricsql), timedelta(minutes=1))
+            text = asked.ask(series, plain=not series.valued).replace(" or label", "\nor label")
+            blocks.append(f"{title}, in {language}:\n\n```\n{text}\n```\n")
+    return "\n".join(blocks)
+
+
+def _push(*, metricsql: bool) -> push.ServerPush:
+    server = Wire(Access("http://prometheus:9090"))
+    return push.ServerPush(server, _never, closed=not metricsql, metricsql=metricsql)
+
+
+def _never(*_: object) -> Reading:
+    raise NotImplementedError("only the words are wanted")
+
+
+if __name__ == "__main__":
+    print(page(), end="")  # noqa: T201 (a page on stdout is what it is for)
