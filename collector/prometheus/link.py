@@ -25,6 +25,7 @@ from urllib3.util import Retry
 
 from collector.prometheus.access import Access
 from collector.prometheus.decode import Answer, Decoder
+from collector.prometheus.echoes import without_echoes
 from collector.prometheus.limits import is_limit, refuse_late_error
 from collector.prometheus.source import QueryError, SlowError, TooMuchError
 from ledger.errors import AccessError, SourceError
@@ -217,8 +218,9 @@ def _refuse(reply: requests.Response, place: str) -> None:
         told = msgspec.json.decode(reply.content, type=_Error).error
     except (msgspec.DecodeError, UnicodeError):
         told = reply.text[:120]
+    told = without_echoes(told, reply.request.headers)
     text = f"{place} answers {reply.status_code}: {' '.join(told.split())[:300]}"
-    if reply.status_code in (401, 403):
+    if reply.status_code in (401, 403) or "auth token" in told:  # vmauth answers 400
         raise AccessError(text, "check token, username, password and headers of prometheus")
     if is_limit(reply.status_code, told):
         raise TooMuchError(text)
