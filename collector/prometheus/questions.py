@@ -17,10 +17,10 @@ from collector.prometheus.metric import Series
 from collector.prometheus.policy_series import POLICY_SERIES
 from collector.prometheus.source import Reading
 from collector.prometheus.summary import CELL, Wording
-from collector.prometheus.volume_series import CLAIM_INFO, POD_VOLUMES, VOLUME_INFO
+from collector.prometheus.volume_series import CLAIM_INFO, VOLUME_INFO
 from collector.prometheus.wire import Wire
 
-RAW = (s.NODE_INFO, VOLUME_INFO, CLAIM_INFO, POD_VOLUMES)
+RAW = (s.NODE_INFO, VOLUME_INFO, CLAIM_INFO)
 """States that are read sample by sample."""
 
 METERS = (

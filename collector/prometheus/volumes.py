@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 
 import polars as pl
 
@@ -130,12 +131,19 @@ def _of_claims(
 
 def _mounts(reader: Reader, names: pl.DataFrame, bound: pl.DataFrame | None) -> pl.DataFrame | None:
     """``volume`` and ``uid`` of the pods that mount it, by the claim that they name."""
-    read = reader.read_one(v.POD_VOLUMES)
+    read = reader.read_states(v.POD_VOLUMES)
     if read is None or bound is None:
         return None
-    inside = (pl.col("time") > reader.window.start) & (pl.col("time") <= reader.window.end)
+    frame = read.frame.drop("volume")
+    if "until" not in frame.columns:
+        frame = frame.with_columns(until="time")
+    window = reader.window
+    inside = (pl.col("until") > window.start) & (pl.col("time") <= window.end)
+    # What goes on from before the day counts from its start.
+    first = pl.lit(window.start, frame.schema["time"]) + timedelta(microseconds=1)
+    frame = frame.filter(inside).with_columns(time=pl.max_horizontal("time", first))
     used = (
-        with_uid(read.frame.filter(inside).drop("volume"), names)
+        with_uid(frame, names)
         .rename({"persistentvolumeclaim": "claim"})
         .filter(pl.col("claim").is_not_null())
         .group_by("uid", "namespace", "claim")
