@@ -51,17 +51,20 @@ def test_watched_time_is_true_and_the_rest_made_of_it(
     relist(watch, [], START)
     away = False
     end = START + timedelta(hours=15)
-    moments = [*pod.changes, *(START + timedelta(hours=hour) for hour in range(1, 16))]
-    for each in sorted(moments, key=lambda each: each.at if isinstance(each, Change) else each):
-        if isinstance(each, datetime):
-            hour = int((each - START).total_seconds()) // 3600
+    moments: list[tuple[datetime, Change | None]] = [
+        *((change.at, change) for change in pod.changes),
+        *((START + timedelta(hours=hour), None) for hour in range(1, 16)),
+    ]
+    for at, change in sorted(moments, key=lambda each: each[0]):
+        if change is None:
+            hour = int((at - START).total_seconds()) // 3600
             if away and hour not in holes:
-                relist(watch, [pod], each)
+                relist(watch, [pod], at)
             away = hour in holes
-        elif not away and each.at < end:
-            change = "DELETED" if each.removed else "MODIFIED"
-            at = min(each.at + timedelta(seconds=late), end)
-            see(watch, change, each, at, live=late == 0)
+        elif not away and at < end:
+            what = "DELETED" if change.removed else "MODIFIED"
+            came = min(at + timedelta(seconds=late), end)
+            see(watch, what, change, came, live=late == 0)
     if not away:
         watch.take(Alive(PODS, end, "3"))
     until = watch.until
