@@ -16,7 +16,7 @@ _SHORTEST = 4  # of a secret whose removal leaves a text readable
 _HIDDEN = "***"
 
 
-def without_echoes(text: str, headers: Mapping[str, str]) -> str:
+def without_echoes(text: str, headers: Mapping[str, str | bytes]) -> str:
     """A text without the values of the headers that a request was sent with, packed or not.
 
     Args:
@@ -28,11 +28,12 @@ def without_echoes(text: str, headers: Mapping[str, str]) -> str:
     return text
 
 
-def _secrets(headers: Mapping[str, str]) -> set[str]:
+def _secrets(headers: Mapping[str, str | bytes]) -> set[str]:
     found = set()
-    for name, value in headers.items():
+    for name, sent in headers.items():
         if name.lower() in _HARMLESS:
             continue
+        value = sent.decode("latin-1") if isinstance(sent, bytes) else sent
         scheme, _, rest = value.partition(" ")
         found |= {value, rest}
         if scheme.lower() == "basic":

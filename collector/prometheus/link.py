@@ -217,8 +217,8 @@ def _refuse(reply: requests.Response, place: str) -> None:
     try:
         told = msgspec.json.decode(reply.content, type=_Error).error
     except (msgspec.DecodeError, UnicodeError):
-        told = reply.text[:120]
-    told = without_echoes(told, reply.request.headers)
+        told = reply.text
+    told = without_echoes(told, reply.request.headers)[:4096]
     text = f"{place} answers {reply.status_code}: {' '.join(told.split())[:300]}"
     if reply.status_code in (401, 403) or "auth token" in told:  # vmauth answers 400
         raise AccessError(text, "check token, username, password and headers of prometheus")
