@@ -62,6 +62,18 @@ class Asker:
         step = int(cells.interval.total_seconds())
         return f"{function}(({inner})[{SLOT.seconds - 1}s:{step}s])"
 
+    def last_time(self, cells: Cells) -> str:
+        """The Unix time of the last sample of a slot that has any."""
+        if self.push.metricsql:
+            return self.over("tlast_over_time")
+        return self.each("max_over_time", f"timestamp({self.selected})", cells)
+
+    def first_time(self, cells: Cells) -> str:
+        """That of the first, where the slot before has none and its cell no other."""
+        if self.push.metricsql:
+            return self.over("tfirst_over_time")
+        return self.each("min_over_time", f"timestamp({self.selected})", cells)
+
     def grid(self, promql: str) -> pl.DataFrame:
         """``labels``, ``slot``, ``value`` of each slot, one margin before and after the day.
 
@@ -69,6 +81,15 @@ class Asker:
             QueryError: The server cannot answer.
         """
         return self._slots(self.push.grid(promql, self.reader.wide, SLOT))
+
+    def looked(self, promql: str, cells: Cells) -> pl.DataFrame:
+        """``labels``, ``time``, ``value`` of what is seen at the end of each cell.
+
+        Raises:
+            QueryError: The server cannot answer.
+        """
+        frame = self._taken(self.push.grid(promql, self.reader.wide, cells.interval))
+        return frame.rename({"timestamp": "time"})
 
     def grids(self, promql: Mapping[str, str]) -> dict[str, pl.DataFrame]:
         """Several small answers of one query, by name; each as ``grid`` has it.

@@ -23,6 +23,7 @@ from collector.prometheus.pushed.cells import cells_of
 from collector.prometheus.pushed.gauges import CardSlots, card_gauges, ratios
 from collector.prometheus.pushed.holders import held, reaches
 from collector.prometheus.pushed.spun import Gate
+from collector.prometheus.pushed.tables import only_label
 from collector.prometheus.reader import Reader
 from collector.prometheus.source import PushDown
 
@@ -64,7 +65,7 @@ class Cards:
         gate = Gate.of(asker, beside[0], beside[1], cells) if beside else None
         found = card_gauges(asker, cells, gate)
         hosts = _Hosts.of(found.table, measure.series)
-        doubted = self._aside(asker, hosts, beside, measure)
+        doubted = self._aside(asker, hosts, beside)
         placed = place(found.table, gauges.nodes).with_columns(host=hosts.values)
         rows, unsure = ratios(found, placed, percent=measure.percent)
         told = placed.filter(speaks(measure, placed, gauges.nodes))
@@ -103,9 +104,7 @@ class Cards:
         alone = pl.len().over(_THING) == 1
         return slots.with_columns(good=pl.col("good") & pl.col("held") & pl.col("single") & alone)
 
-    def _aside(
-        self, asker: Asker, hosts: _Hosts, beside: tuple[str, ...], measure: Measure
-    ) -> set[str]:
+    def _aside(self, asker: Asker, hosts: _Hosts, beside: tuple[str, ...]) -> set[str]:
         """Count what is read; nodes of which what stands beside activity is no plausible ratio."""
         day, wide = asker.reader.window, asker.reader.wide
         late = f" offset {int((wide.end - day.end).total_seconds())}s"
@@ -114,28 +113,27 @@ class Cards:
             self.push.span(wide.end - wide.start),
         )
         rest = self.push.matcher()
-        asked: dict[str, str] = {}
+        found: set[str] = set()
         for number, name in enumerate((asker.series.metric, *beside)):
+            asked: dict[str, str] = {}
             if name not in self.counted:
                 self.counted.add(name)
-                asked[f"n{number}"] = f"sum(count_over_time({name}{rest}{span}))"
+                asked["read"] = f"sum(count_over_time({name}{rest}{span}))"
             if number:
                 most = 1 if number <= 2 else POWER.ceiling
                 total = f"sum_over_time({name}{rest}{long})"
-                asked[f"x{number}"] = (
+                asked["odd"] = (
                     f"((min_over_time({name}{rest}{long}) < 0) or "
-                    f"(max_over_time({name}{rest}{long}) > {most}) or ({total} - {total} != 0))"
+                    f"(max_over_time({name}{rest}{long}) > {most}) or ({total} * 0 != 0))"
                 )
-            if number in (1, 2) and len(beside) > 2 and measure.coarse:
+            if number in (1, 2):  # none, or one of another scrape
                 every = f"last_over_time({asker.selected}{long})"
-                asked[f"u{number}"] = f"({every} unless last_over_time({name}{rest}{long}))"
-        if not asked:
-            return set()
-        told = asker.at(asked, wide.end)
-        counts = [each["value"].sum() for key, each in told.items() if key.startswith("n")]
-        asker.reader.samples += int(sum(counts))
-        odd = [each["labels"] for key, each in told.items() if not key.startswith("n")]
-        return {name for texts in odd for name in hosts.named(texts)}
+                asked["alone"] = f"({every} unless last_over_time({name}{rest}{long}))"
+            told = asker.at(asked, wide.end) if asked else {}
+            if "read" in told:
+                asker.reader.samples += int(told.pop("read")["value"].sum())
+            found |= {host for each in told.values() for host in hosts.named(each["labels"])}
+        return found
 
     def _raw(
         self, asker: Asker, measure: Measure, gauges: Gauges, label: str, hosts: list[str]
@@ -205,11 +203,8 @@ class _Hosts:
 
     @classmethod
     def of(cls, table: pl.DataFrame, series: Series) -> _Hosts:
-        sets = [msgspec.json.decode(text, type=dict[str, str]) for text in table["labels"]]
-        for label in series.columns["host"]:
-            if all(one.get(label) for one in sets):
-                return cls(label, pl.Series("host", [one[label] for one in sets], pl.String))
-        raise NotPushedError
+        """The hosts of a series."""
+        return cls(*only_label(table, series.columns["host"]))
 
     def named(self, texts: pl.Series) -> set[str]:
         """The nodes that label sets name."""

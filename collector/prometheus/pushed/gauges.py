@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from collector.prometheus.pushed.asking import Asker, NotPushedError, split, union
+from collector.prometheus.pushed.asking import Asker, NotPushedError, listed
 from collector.prometheus.pushed.cells import Cells
 from collector.prometheus.pushed.sketches import gauges, sketch
-from collector.prometheus.pushed.spun import Gate, without
-from collector.prometheus.pushed.tables import numbered
+from collector.prometheus.pushed.spun import QUESTIONS, Gate, counted, mixed, spans, without
+from collector.prometheus.pushed.tables import numbered, only_label
+from collector.prometheus.source import SAMPLES
 
 _PARTS = ("mean", "min", "max", "p50", "p99", "last")
 
@@ -37,14 +38,12 @@ def card_gauges(asker: Asker, cells: Cells, gate: Gate | None) -> CardSlots:
         QueryError: The server cannot answer.
     """
     pattern = cells.promql(asker.selected, asker.push.span(cells.interval))
-    last = asker.each("max_over_time", f"timestamp({asker.selected})", cells)
     small = {
         "pattern": f"({pattern} != {cells.regular})",
-        "at": f"({last} and ({asker.over('count_over_time')} != {cells.count}))",
+        "at": f"({asker.last_time(cells)} and ({asker.over('count_over_time')} != {cells.count}))",
     }
     if gate:
-        small["apart"] = asker.each("count_over_time", gate.apart, cells)
-        small["still"] = asker.each("count_over_time", gate.spun, cells)
+        small["apart"] = gate.apart
     grids = {
         "total": asker.grid(asker.over("sum_over_time")),
         **{name: asker.grid(asker.over(f"{name}_over_time")) for name in ("min", "max", "last")},
@@ -54,29 +53,42 @@ def card_gauges(asker: Asker, cells: Cells, gate: Gate | None) -> CardSlots:
         },
         **asker.grids(small),
     }
-    partly = {} if gate is None or grids["still"].is_empty() else _partly(asker, cells, gate)
-    numbers, table, strange = numbered({**grids, **partly}, asker.series, asker.reader.who)
+    if gate:
+        grids["spun"] = asker.looked(gate.spun, cells)
+    numbers, table, strange = numbered(grids, asker.series, asker.reader.who)
     if strange or table.is_empty():
         raise NotPushedError
-    cell = [numbers.pop(name) for name in partly]
+    spun = numbers.pop("spun", None)
     rows = gauges(sketch(numbers, cells), asker.series.ceiling)
-    if gate is None:
+    if spun is None:
         return CardSlots(rows.with_columns(still=pl.lit(0, pl.Int64)), table)
     # Of two samples in a cell, the server looked at one.
     good = pl.col("good") & pl.col("apart").is_null() & ~pl.col("crowded")
-    rows = rows.with_columns(
-        good=good.fill_null(value=False), still=pl.col("still").fill_null(0).cast(pl.Int64)
+    rows = counted(rows.with_columns(good=good.fill_null(value=False)), spun)
+    if not rows.select(mixed().any()).item():
+        return CardSlots(rows, table)
+    samples = _samples(asker, rows, table)
+    return CardSlots(without(rows, spun, samples, asker.reader.wide, cells.interval), table)
+
+
+def _samples(asker: Asker, rows: pl.DataFrame, table: pl.DataFrame) -> pl.DataFrame:
+    """``series``, ``time``, ``value`` of cards in slots in which some samples only spin."""
+    label, names = only_label(table, asker.series.columns["device"])
+    cards = table.select("series", "labels", card=names)
+    wanted = rows.filter(mixed()).select("series", "slot").join(cards, on="series")
+    asked = list(spans(wanted.select("slot", "card")))
+    parts = [pl.DataFrame(schema={**SAMPLES})]
+    if len(asked) <= QUESTIONS:
+        parts += [
+            asker.raw(window, f'{label}=~"{text}"')
+            for window, some in asked
+            for text in listed(some)
+        ]
+    return (
+        pl.concat(parts)
+        .join(cards, on="labels")
+        .select("series", "value", time=pl.col("timestamp"))
     )
-    if cell:
-        rows = without(rows, cell[0], cell[1], asker.reader.wide)
-    return CardSlots(rows, table)
-
-
-def _partly(asker: Asker, cells: Cells, gate: Gate) -> dict[str, pl.DataFrame]:
-    asked = gate.partly
-    reading = asker.push.grid(union(asked), asker.reader.wide, cells.interval)
-    frame = reading.frame.collect().rename({"timestamp": "time"})
-    return split(frame, tuple(asked))
 
 
 def ratios(

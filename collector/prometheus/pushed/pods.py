@@ -30,7 +30,8 @@ from collector.prometheus.tenants import uids
 from ledger.window import Window
 
 LISTS = 3
-"""So many lists of names are asked for; beyond, all samples are read, a few hours at a time."""
+"""So many lists of names are asked for; beyond, all samples are read, a few hours at a time, unless
+that takes half as many questions at least."""
 
 _NAMED = 'container!="",container!="POD"'
 _SANDBOX = 'container=~"|POD"'
@@ -108,10 +109,9 @@ class _Found:
 
 def _gauges(asker: Asker, cells: Cells) -> dict[str, pl.DataFrame]:
     pattern = cells.promql(asker.selected, asker.push.span(cells.interval))
-    last = asker.each("max_over_time", f"timestamp({asker.selected})", cells)
     small = {
         "pattern": f"({pattern} != {cells.regular})",
-        "at": f"({last} and ({asker.over('count_over_time')} != {cells.count}))",
+        "at": f"({asker.last_time(cells)} and ({asker.over('count_over_time')} != {cells.count}))",
     }
     return {
         "total": asker.grid(asker.over("sum_over_time")),
@@ -124,18 +124,17 @@ def _gauges(asker: Asker, cells: Cells) -> dict[str, pl.DataFrame]:
 def _counters(asker: Asker, meter: Meter, cells: Cells) -> dict[str, pl.DataFrame]:
     hole = HOLE * cells.interval
     pattern = cells.promql(asker.selected, asker.push.span(cells.interval))
-    stamps = f"timestamp({asker.selected})"
     earlier = f"{asker.over('last_over_time')[:-1]} offset {SLOT.seconds}s)"
     total = asker.over("sum_over_time")
     small = {
         "pattern": f"({pattern} != {cells.regular})",
-        "odd": f"(({asker.over('resets', hole)} > 0) or ({total} - {total} != 0))",
-        "begin": f"({asker.each('min_over_time', stamps, cells)} unless {earlier})",
+        "odd": f"(({asker.over('resets', hole)} > 0) or ({total} * 0 != 0))",
+        "begin": f"({asker.first_time(cells)} unless {earlier})",
         "base": f"({asker.over('min_over_time')} unless {earlier})",
     }
     grids = {
         "level": asker.grid(asker.over("last_over_time")),
-        "at": asker.grid(asker.each("max_over_time", stamps, cells)),
+        "at": asker.grid(asker.last_time(cells)),
         **asker.grids(small),
     }
     rate = f"irate({asker.selected}{asker.push.span(hole)})"
@@ -174,7 +173,7 @@ def _lonely(asker: Asker, meter: Meter) -> pl.DataFrame:
     mine = f"group by (namespace,pod) (last_over_time({asker.selected}{long}))"
     asked = {
         "read": f"sum(count_over_time({every}{span}))",
-        "odd": f"(min_over_time({other}{span}) < 0) or ({total} - {total} != 0)",
+        "odd": f"(min_over_time({other}{span}) < 0) or ({total} * 0 != 0)",
         "lonely": f"group by ({names}) (last_over_time({other}{long})) "
         f"unless on (namespace,pod) {mine}",
     }
@@ -236,13 +235,15 @@ class _Raw:
             return []
         reader = self.asker.reader
         lists = listed(pods["pod"].unique().sort().to_list())
-        if len(lists) <= LISTS:
-            parts = [self._raw(reader.wide, pods, names) for names in lists]
-            return [self._made(pl.concat(parts), reader.window)]
+        pieces = self._pieces()
+        if len(lists) <= max(LISTS, 2 * len(pieces)):
+            return [
+                self._made(self._raw(reader.wide, pods, names), reader.window) for names in lists
+            ]
         if whole.height:
             raise NotPushedError
         found = []
-        for piece in self._pieces():
+        for piece in pieces:
             start = max(reader.wide.start, piece.start - HOLE * self.interval)
             raw = self._raw(Window(start, piece.end), pods, "")
             found.append(self._made(raw, piece))

@@ -1,13 +1,16 @@
 """Samples of cards that only spin, found by the server; see ``spinning`` for what that is.
 
-Activity, tensor and memory activity are of one exporter: they bear the same labels and the same
-times. The server looks at the end of each cell for a sample of each in it; where the times differ,
-nothing is proven.
+Activity, tensor and memory activity that bear the same labels, the scraped target among them, are
+of one scrape and of one time; at the end of each slot that is checked. The server looks at the end
+of each cell for a sample of each in it and tells those that count 0. Of slots in which only some
+do, the samples are read.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 
 import polars as pl
 
@@ -17,7 +20,14 @@ from collector.prometheus.slots import SLOT, slot_of, statistics
 from collector.prometheus.spinning import STILL
 from ledger.window import Window
 
+CARDS = 250
+"""Cards that are named in one question."""
+
+QUESTIONS = 24
+"""So many questions for samples of slots in which only some count 0; beyond, nodes are read."""
+
 _KEY = ["series", "slot"]
+_PARTS = ("mean", "min", "max", "p50", "p99", "last")
 
 
 @dataclass(frozen=True)
@@ -49,31 +59,16 @@ class Gate:
     def spun(self) -> str:
         """Samples that count 0, if the card draws no power."""
         return (
-            f"({self._now(self.active)} > 0 and {self._now(self.compute)} < {STILL}"
-            f" and {self._now(self.memory)} < {STILL})"
+            f"{self._now(self.active)} > 0 and {self._now(self.compute)} < {STILL}"
+            f" and {self._now(self.memory)} < {STILL}"
         )
 
     @property
     def apart(self) -> str:
         """Samples of one cell that are not of one time."""
         active = self._stamp(self.active)
-        return " or ".join(
-            f"({self._stamp(other)} != {active})" for other in (self.compute, self.memory)
-        )
-
-    @property
-    def partly(self) -> dict[str, str]:
-        """Per cell: samples that count 0, and all, where not all for two slots around do."""
-        step, slot = int(self.cells.interval.total_seconds()), SLOT.seconds
-        near = 2 * slot - 2 * step  # a slot before and after the cell, and itself
-        around = (
-            f"count_over_time(({self.spun})[{near + step - 1}s:{step}s] offset -{slot - step}s)"
-        )
-        mixed = f"({around} < {near // step + 1})"
-        return {
-            "spun": f"({self.spun} and {mixed})",
-            "all": f"({self._now(self.active)} and {mixed})",
-        }
+        each = (f"({self._stamp(other)} != {active})" for other in (self.compute, self.memory))
+        return f"({' or '.join(each)})"
 
     def _now(self, selector: str) -> str:
         return f"last_over_time({selector}{self.cell})"
@@ -83,42 +78,84 @@ class Gate:
         return f"(timestamp({selector}) > (time() - {seconds}))"
 
 
-def without(
-    rows: pl.DataFrame, spun: pl.DataFrame, every: pl.DataFrame, window: Window
-) -> pl.DataFrame:
-    """Statistics with 0 for samples that only spin; ``good`` false where they are not all known.
+def counted(rows: pl.DataFrame, spun: pl.DataFrame) -> pl.DataFrame:
+    """Add ``still``: how many samples of a slot count 0; statistics are 0 where all do.
 
     Args:
-        rows: Slots, with ``still``: how many samples only spin (null = none), ``samples``, the
-            statistics and ``good``.
-        spun: ``series``, ``time``, ``value`` of cells that only spin, where not all around do.
-        every: The same of all cells there.
-        window: All slots.
+        rows: Slots: ``series``, ``slot``, ``samples`` and statistics.
+        spun: ``series``, ``time``: the ends of cells whose sample counts 0.
     """
-    parts = ("mean", "min", "max", "p50", "p99", "last")
-    nothing = (pl.col("still") > 0) & (pl.col("still") == pl.col("samples"))
-    rows = rows.with_columns(
-        pl.when(nothing).then(0.0).otherwise(name).alias(name) for name in parts
+    still = spun.group_by("series", slot_of("time").alias("slot")).agg(
+        still=pl.len().cast(pl.Int64)
     )
-    mixed = (pl.col("still") > 0) & ~nothing
-    if not rows.select(mixed.any()).item():
-        return rows
-    slots = rows.filter(mixed).select(*_KEY, wanted="samples", zeros="still")
-    cells = every.join(
-        spun.select("series", "time", zero=pl.lit(value=True)), on=["series", "time"], how="left"
-    ).with_columns(slot=slot_of("time"), zero=pl.col("zero").fill_null(value=False))
-    cells = cells.join(slots, on=_KEY, how="semi").with_columns(
-        value=pl.when("zero").then(0.0).otherwise("value")
+    rows = rows.join(still, on=_KEY, how="left", maintain_order="left").with_columns(
+        pl.col("still").fill_null(0)
     )
-    zeros = cells.group_by(_KEY).agg(pl.col("zero").sum())
+    zero = pl.when((pl.col("still") > 0) & (pl.col("still") == pl.col("samples"))).then(0.0)
+    return rows.with_columns(zero.otherwise(name).alias(name) for name in _PARTS)
+
+
+def mixed() -> pl.Expr:
+    """Whether only some samples of a slot count 0."""
+    return (pl.col("still") > 0) & (pl.col("still") != pl.col("samples"))
+
+
+def spans(rows: pl.DataFrame) -> Iterator[tuple[Window, list[str]]]:
+    """The samples to ask for: spans of whole slots, and at most ``CARDS`` cards in each.
+
+    Args:
+        rows: ``slot`` and ``card`` of the slots in which only some samples count 0.
+    """
+    names: dict[str, None] = {}
+    start = end = None
+    for (slot,), group in rows.sort("slot").group_by("slot", maintain_order=True):
+        cards = group["card"].unique().sort().to_list()
+        for low in range(0, len(cards), CARDS):
+            some = cards[low : low + CARDS]
+            if start is not None and end is not None and len({*names, *some}) > CARDS:
+                yield Window(start, end), list(names)
+                names, start = {}, None
+            start = slot if start is None else start
+            end = slot + SLOT
+            names |= dict.fromkeys(some)
+    if start is not None and end is not None:
+        yield Window(start, end), list(names)
+
+
+def without(
+    rows: pl.DataFrame,
+    spun: pl.DataFrame,
+    samples: pl.DataFrame,
+    window: Window,
+    interval: timedelta,
+) -> pl.DataFrame:
+    """Statistics of slots in which some samples count 0; ``good`` false where not all are known.
+
+    Args:
+        rows: Of ``counted``, with ``good``.
+        spun: ``series``, ``time``: the ends of cells whose sample counts 0.
+        samples: ``series``, ``time``, ``value``: of these slots at least.
+        window: All slots.
+        interval: Length of a cell.
+    """
+    cell = (pl.col("time") - timedelta(microseconds=1)).dt.truncate(interval) + interval
+    zeros = spun.select("series", cell="time", zero=pl.lit(value=True)).unique()
+    cells = (
+        samples.with_columns(slot=slot_of("time"), cell=cell)
+        .unique(["series", "time"], keep="first", maintain_order=True)
+        .join(rows.filter(mixed()).select(_KEY), on=_KEY, how="semi")
+        .join(zeros, on=["series", "cell"], how="left")
+        .with_columns(value=pl.when("zero").then(0.0).otherwise("value"))
+    )
+    hit = cells.group_by(_KEY).agg(hit=pl.col("zero").sum())
     made = statistics(cells.select("series", "time", "value"), ["series"], window).rename(
-        {name: f"{name}_made" for name in (*parts, "samples")}
+        {name: f"{name}_made" for name in (*_PARTS, "samples")}
     )
     told = rows.join(made, on=_KEY, how="left", maintain_order="left").join(
-        zeros, on=_KEY, how="left", maintain_order="left"
+        hit, on=_KEY, how="left", maintain_order="left"
     )
-    whole = (pl.col("samples_made") == pl.col("samples")) & (pl.col("zero") == pl.col("still"))
+    whole = (pl.col("samples_made") == pl.col("samples")) & (pl.col("hit") == pl.col("still"))
     return told.with_columns(
-        *[pl.when(mixed).then(f"{name}_made").otherwise(name).alias(name) for name in parts],
-        good=pl.col("good") & (~mixed | whole.fill_null(value=False)),
+        *[pl.when(mixed()).then(f"{name}_made").otherwise(name).alias(name) for name in _PARTS],
+        good=pl.col("good") & (~mixed() | whole.fill_null(value=False)),
     ).select(rows.columns)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+import msgspec
 import polars as pl
 
 from collector.prometheus.clean import Identity, label_table
 from collector.prometheus.metric import Series
+from collector.prometheus.pushed.asking import NotPushedError
 
 
 def numbered(
@@ -37,3 +39,20 @@ def numbered(
         for name, grid in grids.items()
     }
     return found, table, any(strange.values())
+
+
+def only_label(table: pl.DataFrame, names: Sequence[str]) -> tuple[str, pl.Series]:
+    """The first of some labels that all series bear, and its values by row.
+
+    Args:
+        table: Of ``label_table``.
+        names: Names of labels.
+
+    Raises:
+        NotPushedError: There is none.
+    """
+    sets = [msgspec.json.decode(text, type=dict[str, str]) for text in table["labels"]]
+    for name in names:
+        if all(one.get(name) for one in sets):
+            return name, pl.Series(name, [one[name] for one in sets], pl.String)
+    raise NotPushedError
