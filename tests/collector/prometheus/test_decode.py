@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import msgspec
@@ -23,8 +24,13 @@ LABELS = st.dictionaries(
 )
 
 
-def body(series: list[tuple[dict[str, str], list[tuple[float, str]]]], gap: str = "") -> bytes:
-    result = [{"metric": {"__name__": "x", **one}, "values": values} for one, values in series]
+def body(
+    series: Sequence[tuple[dict[str, str], Sequence[tuple[float, str]]]], gap: str = ""
+) -> bytes:
+    result = [
+        {"metric": dict([("__name__", "x"), *one.items()]), "values": values}
+        for one, values in series
+    ]
     reply = {"status": "success", "data": {"resultType": "matrix", "result": result}}
     return json.dumps(reply, separators=("," + gap, ":" + gap)).encode()
 

@@ -12,8 +12,8 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from collector.prometheus import PrometheusCollector
+from collector.prometheus.access import Access
 from collector.prometheus.export import ParquetExport
-from collector.prometheus.link import Access
 from collector.prometheus.server import Server
 from ledger.facts import Facts
 from ledger.window import Window
@@ -65,6 +65,10 @@ def one_pod(number: int, dice: random.Random) -> list[Sample]:
         life += [one._replace(time=end + (1 + k) * MINUTE) for one in info for k in later]
     if dice.random() < 0.3:
         life += line("kube_pod_status_scheduled_time", base, start, end, value=1.7e9 + number)
+    if dice.random() < 0.3:
+        claim = {"volume": "v", "persistentvolumeclaim": f"claim-{number % 3}"}
+        series = "kube_pod_spec_volumes_persistentvolumeclaims_info"
+        life += line(series, {**base, **claim}, start, end)
     happening = dice.choice((calm, calm, holed, relabelled_later, resized, garbage, two_scrapers))
     life = happening(life, dice)
     jitter = timedelta(milliseconds=dice.randrange(900))
@@ -142,6 +146,10 @@ def two_scrapers(life: list[Sample], dice: random.Random) -> list[Sample]:
 def world() -> list[Sample]:
     dice = random.Random(11)
     machines = [*node("gpu-0", FIRST, LAST), *node("gpu-1", at("3:00"), at("9:00"), gpus=0)]
+    for number in range(3):
+        claim = {"namespace": "research", "persistentvolumeclaim": f"claim-{number}"}
+        bound = {**KSM, **claim, "volumename": f"pv-{number}", "storageclass": "fast"}
+        machines += line("kube_persistentvolumeclaim_info", bound, at("2:00"), LAST)
     pods = [one for number in range(PODS) for one in one_pod(number, dice)]
     samples = [one._replace(time=one.time + SHIFT) for one in [*machines, *pods]]
     # A store has one value per series and time.
@@ -170,7 +178,7 @@ def test_stretches_give_the_facts_of_samples(collected: tuple[Facts, Facts, Serv
     live, expected, server = collected
     assert server.push_down is not None
     assert expected.tables["workloads"].height > PODS // 2
-    for name in ("nodes", "workloads"):
+    for name in ("nodes", "workloads", "volumes", "mounts"):
         assert_frame_equal(live.tables[name], expected.tables[name], check_exact=True)
     assert live.quarantine == expected.quarantine
     assert (live.coverage, live.gaps) == (expected.coverage, expected.gaps)
