@@ -12,7 +12,7 @@ from typing import NamedTuple
 from collector.prometheus import push
 from collector.prometheus import series as s
 from collector.prometheus.access import Access
-from collector.prometheus.card_series import CARD_SERIES
+from collector.prometheus.card_series import CARD_SERIES, MEASURES
 from collector.prometheus.metric import Series
 from collector.prometheus.policy_series import POLICY_SERIES
 from collector.prometheus.source import Reading
@@ -43,6 +43,27 @@ number of series of this page, not on pods or experiments. An answer is at most 
 would be larger is asked for in parts. Questions are POST, two to four at a time.
 
 Selectors also hold the label that names the cluster, where one store has several.
+"""
+
+
+_METERS_HEAD = """## Meters, by slots of 15 minutes
+
+Of each series: 1 look at the samples of a quarter of an hour, for the usual interval; range queries of
+one number per series and slot, each in 2 or 3 parts; and 1 or 2 looks at the day as a whole, for what is
+counted and put aside.
+
+- Gauges: `sum_over_time`, `min_over_time`, `max_over_time`; of cards also `last_over_time` and
+  `quantile_over_time` at 0.5 and 0.99.
+- Counters: `last_over_time` and the time of that sample; of cores also the least and most of `irate` at
+  each interval.
+- The proof, in one query whose answer is small: how slots that are not regular were sampled, when the
+  last (of counters also the first) sample was, resets and what is no number.
+- Of the most trusted activity of cards: one look per interval for samples that only spin, and at most 24
+  for the samples of slots in which only some do.
+
+What that does not prove is read sample by sample: the pods in at most 3 lists of names, or in twice as
+many as the day has spans of a million samples; else these spans. Cards are read by node, some at a time.
+
 """
 
 
@@ -98,9 +119,22 @@ def page() -> str:
         _wordings(),
         "## Policies and states of jobs, several series in one look\n\n"
         + _table(_question(one, "") for one in POLICY_SERIES),
-        "## Meters, by slots of 15 minutes\n\n" + _table(_question(one, "") for one in METERS),
+        _METERS_HEAD + _table(_question(one, _meter_times(one)) for one in METERS),
     ]
     return "\n".join(parts)
+
+
+def _meter_times(series: Series) -> str:
+    """How often a meter is asked about where nothing is doubtful."""
+    if series in (s.NETWORK_RECEIVE, s.NETWORK_TRANSMIT):
+        return "about 8"
+    if series is s.CPU_USAGE:
+        return "about 12"
+    if series is s.MEMORY:
+        return "about 10"
+    if series in (measure.series for measure in MEASURES):
+        return "about 19, if no more trusted series speaks of all nodes"
+    return "beside the activity of cards"
 
 
 def _question(series: Series, times: str) -> Question:
