@@ -48,21 +48,22 @@ Selectors also hold the label that names the cluster, where one store has severa
 
 _METERS_HEAD = """## Meters, by slots of 15 minutes
 
-Of each series: 1 look at the samples of a quarter of an hour, for the usual interval; range queries of
-one number per series and slot, each in 2 or 3 parts; and 1 or 2 looks at the day as a whole, for what is
-counted and put aside.
+Of each series: 1 look at the samples of a quarter of an hour, for the usual interval; range
+queries of one number per series and slot, each in 2 or 3 parts; and 1 or 2 looks at the day as a
+whole, for what is counted and put aside.
 
 - Gauges: `sum_over_time`, `min_over_time`, `max_over_time`; of cards also `last_over_time` and
   `quantile_over_time` at 0.5 and 0.99.
-- Counters: `last_over_time` and the time of that sample; of cores also the least and most of `irate` at
-  each interval.
-- The proof, in one query whose answer is small: how slots that are not regular were sampled, when the
-  last (of counters also the first) sample was, resets and what is no number.
-- Of the most trusted activity of cards: one look per interval for samples that only spin, and at most 24
-  for the samples of slots in which only some do.
+- Counters: `last_over_time` and the time of that sample; of cores also the least and most of
+  `irate` at each interval.
+- The proof, in one query whose answer is small: how slots that are not regular were sampled, when
+  the last (of counters also the first) sample was, resets and what is no number.
+- Of the most trusted activity of cards: one look per interval for samples that only spin, and at
+  most 24 for the samples of slots in which only some do.
 
-What that does not prove is read sample by sample: the pods in at most 3 lists of names, or in twice as
-many as the day has spans of a million samples; else these spans. Cards are read by node, some at a time.
+What that does not prove is read sample by sample: the pods in at most 3 lists of names, or in
+twice as many as the day has spans of a million samples; else these spans. Cards are read by node,
+some at a time.
 
 """
 
