@@ -51,6 +51,9 @@ class PrometheusSource(Block):
     client_certificate: str | None = Field(None, description="path of a client certificate")
     client_key: str | None = Field(None, description="path of its key")
     cluster_label: str | None = Field(None, description="label that names the cluster")
+    cluster_value: str | None = Field(
+        None, description="what that label says, default: the cluster's name"
+    )
     timeout_seconds: float = Field(60, gt=0)
     required: bool = True
 
@@ -71,6 +74,8 @@ class PrometheusSource(Block):
         named = [name for name, value in ways.items() if value]
         if len(named) > 1:
             raise ValueError(f"name one of {' and '.join(named)}: a request is authorised once")
+        if self.cluster_value and not self.cluster_label:
+            raise ValueError("cluster_value is what a cluster_label says: name that label too")
         if bool(self.client_certificate) != bool(self.client_key):
             raise ValueError("client_certificate and client_key belong together")
         return self

@@ -305,10 +305,12 @@ def _refuse_one_place(places: Sequence[tuple[str, Place]], message: str) -> None
 
 def _samples_of(source: PrometheusSource) -> Place:
     """What tells one store of samples from another; None where a label tells clusters apart."""
-    if source.cluster_label:
+    if source.cluster_label and not source.cluster_value:
         return None
-    tenant = (*sorted(source.headers.items()), source.username, source.token)
-    return (_plain(source.url or source.export or ""), tenant)
+    login = (source.username, source.token, source.token_file, source.sigv4)
+    tenant = (*sorted(source.headers.items()), source.tenant, *login)
+    part = (source.cluster_label, source.cluster_value)
+    return (_plain(source.url or source.export or ""), tenant, part)
 
 
 def _objects_of(source: KubernetesSource) -> Place:

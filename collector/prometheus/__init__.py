@@ -45,4 +45,5 @@ def from_settings(
         block.required,
         (*named, *(identity.named("annotation") if identity else ())),
         api=cluster.kubernetes is not None,
+        value=block.cluster_value,
     )

@@ -51,6 +51,7 @@ class PrometheusCollector:
         required: Whether gaps here matter to the exit code.
         annotations: Globs of annotation keys to keep beside the usual ones.
         api: Whether the cluster's API is read as well, which knows what claims hold.
+        value: What the label says of the cluster, if not its name.
     """
 
     cluster: str
@@ -59,6 +60,7 @@ class PrometheusCollector:
     required: bool = True
     annotations: tuple[str, ...] = ()
     api: bool = False
+    value: str | None = None
     snapshot: bool = field(default=False, init=False)
 
     @property
@@ -97,7 +99,9 @@ class PrometheusCollector:
 
     def _day(self, day: date) -> Facts:
         window = Window.of_day(day)
-        reader = Reader(Steady(self.source), Identity(self.cluster, self.cluster_label), window)
+        reader = Reader(
+            Steady(self.source), Identity(self.value or self.cluster, self.cluster_label), window
+        )
         nodes = read_nodes(reader)
         pods = read_pods(
             reader, None if nodes is None else nodes.seen, pod_annotations(self.annotations)

@@ -44,7 +44,7 @@ class Server:
 
     Args:
         access: How the server is reached.
-        cluster: Name of the cluster, if a label tells clusters apart.
+        cluster: What the label says of the cluster, if one tells clusters apart.
         cluster_label: That label.
     """
 
@@ -76,7 +76,7 @@ class Server:
     @classmethod
     def from_settings(cls, block: PrometheusSource, cluster: str, base: Path) -> Server:
         """The server of a settings block with a ``url``."""
-        return cls(from_block(block, base), cluster, block.cluster_label)
+        return cls(from_block(block, base), block.cluster_value or cluster, block.cluster_label)
 
     def samples(self, series: Series, window: Window) -> Reading:
         """Raw samples in (start, end].

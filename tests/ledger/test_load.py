@@ -177,6 +177,11 @@ def test_one_place_under_two_names_is_refused(settings: dict[str, object], compl
     "blocks",
     [
         [{"url": "http://p", "cluster_label": "cluster"}] * 2,
+        [
+            {"url": "http://p", "cluster_label": "cluster", "cluster_value": value}
+            for value in ("x", "y")
+        ],
+        [{"url": "http://p", "tenant": tenant} for tenant in "ab"],
         [{"url": "http://p", "headers": {"X-Scope-OrgID": tenant}} for tenant in "ab"],
         [{"url": "http://p"}, {"url": "http://q"}],
         [{"export": "a"}, {"export": "b"}],

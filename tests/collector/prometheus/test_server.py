@@ -273,6 +273,23 @@ def test_special_values_and_milliseconds_survive() -> None:
     assert found["timestamp"].dt.millisecond().to_list() == [1, 500, 0]
 
 
+def test_a_cluster_may_bear_another_name_in_its_label() -> None:
+    ours, other = ({**NODE, "cluster": name} for name in ("eks-7", "train-a"))
+    points = [(WINDOW.start.timestamp() + 60.0 * n, "1") for n in range(1, 1441)]
+
+    def answer(request: Request) -> Reply:
+        if request.path.endswith("/values"):
+            return Reply(404, {})
+        node = request.query.startswith("kube_node_info{") and "[" in request.query
+        return matrix((ours, points), (other, points)) if node else matrix()
+
+    with serving(answer) as stub:
+        options = {"cluster_label": "cluster", "cluster_value": "eks-7"}
+        facts = collector(stub.url, **options).collect(WINDOW)
+    assert facts.tables["nodes"].select("cluster", "node").unique().rows() == [("train-a", "gpu-0")]
+    assert any('cluster=~"|eks' in request.query for request in stub.requests)
+
+
 def test_a_cluster_label_is_asked_for_with_those_that_have_none() -> None:
     with serving(minutely) as stub:
         server(stub.url, cluster_label="cluster").samples(NODE_INFO, HOUR)
