@@ -233,7 +233,7 @@ WORKLOADS = Table(
         "owners": _text("owner chain, nearest first: JSON list of {kind, name}"),
         "root_kind": _text("kind of the last known owner"),
         "root_name": _text("name of the last known owner; null = bare pod"),
-        "role": _text("FORM:VALUE: ray-group:NAME, replica-type:NAME, step:NAME, ray-node-type:head, ..."),
+        "role": _text("FORM:VALUE, e.g. ray-group:NAME, replica-type:NAME, ray-node-type:head"),
         "labels": _text("pod labels, JSON, original keys; sanitised ones start with label_"),
         "owner_labels": _text("labels of the owners, nearest wins, JSON"),
         "annotations": _text("pod annotations, allow-listed, JSON"),
