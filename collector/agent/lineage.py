@@ -5,7 +5,6 @@ A job that is gone in a minute leaves its pods without a name; here it is asked 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
@@ -13,6 +12,7 @@ import msgspec
 
 from collector.agent.connection import WatchApi
 from collector.kubernetes.client import JSON, METADATA, ApiError
+from collector.kubernetes.discovery import Resource, find
 from collector.kubernetes.job_objects import RayJob
 from collector.kubernetes.kinds import UNREAD
 from collector.kubernetes.objects import Object, OwnerReference, Pod
@@ -27,8 +27,6 @@ FRESH = timedelta(minutes=10)
 _RAY_JOB = ("ray.io", "RayJob")
 _OBJECT = msgspec.json.Decoder(Object)
 _JOB = msgspec.json.Decoder(RayJob)
-_Place = tuple[str, bool] | None
-"""Plural and whether it lives in namespaces; None if the server does not serve it."""
 
 
 class Lineage:
@@ -43,7 +41,7 @@ class Lineage:
         self._api = api
         self._now = now
         self._known: dict[str, tuple[datetime, Object | None]] = {}
-        self._places: dict[tuple[str, str], tuple[datetime, _Place]] = {}
+        self._places: dict[tuple[str, str], tuple[datetime, Resource | None]] = {}
         self._refused: dict[tuple[str, str], datetime] = {}
 
     def __call__(self, pod: Pod) -> Ownership:
@@ -61,7 +59,7 @@ class Lineage:
 
     def _owner(self, namespace: str | None, reference: OwnerReference) -> Object | None:
         uid, what = reference.uid, (reference.group, reference.kind)
-        if not uid or not reference.api_version or what in UNREAD:
+        if not reference.askable or what in UNREAD:
             return None
         now = self._now()
         known = self._known.pop(uid, None)
@@ -94,15 +92,11 @@ class Lineage:
         refused = self._refused.get(what)
         if refused and self._now() - refused < FRESH:
             raise ApiError(0, "refused a moment ago")
-        version = reference.api_version
-        root = f"/apis/{version}" if "/" in version else f"/api/{version}"
-        place = self._place(root, version, reference.kind)
+        place = self._place(reference.api_version, reference.kind)
         if place is None:
             return None
-        plural, namespaced = place
-        inner = f"namespaces/{namespace}/" if namespaced and namespace else ""
         try:
-            path = f"{root}/{inner}{plural}/{reference.name}"
+            path = place.one(namespace, reference.name)
             raw = self._api.once(path, JSON if what == _RAY_JOB else METADATA)
             found = (_JOB if what == _RAY_JOB else _OBJECT).decode(raw)
         except ApiError as error:
@@ -113,21 +107,11 @@ class Lineage:
             return None
         return found if found.metadata.uid == reference.uid else None
 
-    def _place(self, root: str, version: str, kind: str) -> _Place:
+    def _place(self, version: str, kind: str) -> Resource | None:
+        """Where objects of a kind are; None if the server does not serve it."""
         known = self._places.get((version, kind))
         if known and (known[1] or self._now() - known[0] < FRESH):
             return known[1]
-        found: _Place = None
-        try:
-            served = json.loads(self._api.once(root)).get("resources") or ()
-            for one in served:
-                if one.get("kind") == kind and "/" not in one.get("name", "/"):
-                    found = (one["name"], bool(one.get("namespaced", True)))
-                    break
-        except ApiError as error:
-            if error.status != 404:
-                raise
-        except (ValueError, AttributeError, TypeError):
-            found = None
+        found = find(self._api.once, version, kind)
         self._places[version, kind] = (self._now(), found)
         return found

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 from collector.kubernetes.client import METADATA_LIST, Api, ApiError
 from collector.kubernetes.kinds import OWNERS
+from collector.kubernetes.objects import is_part
 from collector.source import Probe
 
 BLIND = "owner chains end before it"
@@ -41,16 +43,16 @@ class Resource:
         return f"{self.root}/{self.plural}"
 
     def one(self, namespace: str | None, name: str) -> str:
-        """Path of an object."""
+        """Path of an object, whose name ``is_part`` of one."""
         inner = f"namespaces/{namespace}/" if self.namespaced and namespace else ""
-        return f"{self.root}/{inner}{self.plural}/{name}"
+        return f"{self.root}/{inner}{self.plural}/{quote(name, safe='')}"
 
 
-def find(api: Api, version: str, kind: str) -> Resource | None:
+def find(get: Callable[[str], bytes], version: str, kind: str) -> Resource | None:
     """The resource of a kind; None if the server does not have it.
 
     Args:
-        api: The server.
+        get: Reads a path of the server.
         version: API version, e.g. ``batch/v1``.
         kind: E.g. ``Job``.
 
@@ -59,9 +61,9 @@ def find(api: Api, version: str, kind: str) -> Resource | None:
     """
     group = version.rpartition("/")[0]
     root = f"/apis/{version}" if group else f"/api/{version}"
-    for one in _resources(api, root):
+    for one in _resources(get, root):
         name = one.get("name")
-        if one.get("kind") == kind and isinstance(name, str) and "/" not in name:
+        if one.get("kind") == kind and isinstance(name, str) and is_part(name):
             return Resource(root, name, group, bool(one.get("namespaced", True)))
     return None
 
@@ -89,7 +91,9 @@ def probe_others(api: Api) -> Iterator[Probe]:
     for group, plural in OWNERS:
         for version in versions.get(group, ()):
             try:
-                if plural not in {one.get("name") for one in _resources(api, f"/apis/{version}")}:
+                if plural not in {
+                    one.get("name") for one in _resources(api.get, f"/apis/{version}")
+                }:
                     continue
                 api.get(f"/apis/{version}/{plural}", {"limit": 1}, METADATA_LIST)
             except ApiError as error:
@@ -100,9 +104,9 @@ def probe_others(api: Api) -> Iterator[Probe]:
             break
 
 
-def _resources(api: Api, root: str) -> list[dict[str, Any]]:
+def _resources(get: Callable[[str], bytes], root: str) -> list[dict[str, Any]]:
     try:
-        return _items(api.get(root), "resources")
+        return _items(get(root), "resources")
     except ApiError as error:
         if error.status == 404:
             return []
@@ -113,7 +117,7 @@ def _items(raw: bytes, key: str) -> list[dict[str, Any]]:
     """A list of objects in an answer; empty if it holds none."""
     try:
         return _objects(json.loads(raw)[key])
-    except (ValueError, LookupError, TypeError):
+    except (ValueError, LookupError, TypeError, RecursionError):
         return []
 
 

@@ -128,7 +128,7 @@ class _Reader:
 
     def _unlisted(self, reference: OwnerReference) -> bool:
         """Whether an object that is not there was not looked for; else it is gone."""
-        if not reference.uid or not reference.api_version or reference.uid in self._asked:
+        if not reference.askable or reference.uid in self._asked:
             return False
         what = (reference.group, reference.kind)
         return what not in UNREAD and (what in self._missing or what not in _LISTED)
@@ -160,7 +160,7 @@ class _Reader:
         if what not in self._resources:
             version, kind = what
             try:
-                self._resources[what] = find(self._api, version, kind)
+                self._resources[what] = find(self._api.get, version, kind)
             except ApiError as error:
                 raise _Refused(f"{kind} of {version}", error) from error
         return self._resources[what]

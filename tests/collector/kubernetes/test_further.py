@@ -244,3 +244,33 @@ def test_lists_of_which_owners_and_labels_matter_are_asked_for_without_the_rest(
             for one in server.seen(path):
                 bare = kind.form.__name__ == "Object"
                 assert ("PartialObjectMetadataList" in one.accept) is bare, kind
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"name": "../../../../../../api/v1/namespaces/kube-system/secrets/s"},
+        {"name": ".."},
+        {"name": "a%2f..%2fb"},
+        {"apiVersion": "../../api/v1", "kind": "Secret", "name": "s"},
+        {"apiVersion": "x/../../../api/v1", "kind": "Secret", "name": "s"},
+        {"apiVersion": "v1?x", "kind": "Secret", "name": "s"},
+    ],
+)
+def test_a_reference_leads_to_no_other_path(odd: Json) -> None:
+    """Whoever may make a pod writes its references: they are no way to what he may not read."""
+    secret = thing("v1", "Secret", "s", namespace="kube-system")
+    lured = made("p", tune())
+    lured["metadata"]["ownerReferences"][0] |= odd
+    server = ApiServer(by_list([node(), tune(), secret, lured]), now=NOW)
+    facts = read(server)
+    assert chain(facts, "p") == [f"{odd.get('kind', 'FineTune')}/{odd['name']}"]
+    assert not [one.path for one in server.requests if "secret" in one.path or "acme" in one.path]
+    assert not server.seen("/api/v1")
+
+
+def test_a_name_is_one_part_of_a_path() -> None:
+    top = tune("a?b#c d")
+    server = ApiServer(by_list([node(), top, made("p", top)]), now=NOW)
+    read(server)
+    assert single(server, TUNES) == ["a%3Fb%23c%20d"]
