@@ -15,10 +15,10 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import yaml
-
+from collector.kubernetes import yaml_text
 from collector.kubernetes.scaling_objects import AutoscalerStatus, Deployment, Program
-from collector.kubernetes.states import Configuration
+from collector.kubernetes.states import Clock, Configuration
+from collector.kubernetes.yaml_text import entries, number, plain_text
 
 NAME, NAMESPACE = "cluster-autoscaler-status", "kube-system"
 PROGRAM = "cluster-autoscaler"
@@ -35,7 +35,7 @@ _FLAGS = frozenset(
 _REPEATED = frozenset({"nodes", "node-group-auto-discovery"})
 _LINE = re.compile(r"^\s*(?P<key>[A-Za-z]+):\s*(?P<value>\S*)(?P<rest>.*)$")
 _COUNT = re.compile(r"(\w+)=(\d+)")
-_TIME = re.compile(r"status at (?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)")
+_TIME = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)", re.ASCII)
 
 
 def flags(deployment: Deployment) -> Configuration | None:
@@ -67,47 +67,48 @@ def _arguments(words: Iterable[str]) -> Iterator[tuple[str, str]]:
             yield name, value or "true"
 
 
-def status(item: AutoscalerStatus) -> tuple[Configuration, dict[str, Configuration]]:
+def status(item: AutoscalerStatus, clock: Clock) -> tuple[Configuration, dict[str, Configuration]]:
     """What Cluster Autoscaler tells of itself, and of each of its node groups by name.
 
     Both are empty where the ConfigMap holds nothing that can be read.
     """
     text = (item.data.status if item.data else None) or ""
-    try:
-        data = yaml.safe_load(text)
-    except yaml.YAMLError:
-        data = None
-    if isinstance(data, dict) and "autoscalerStatus" in data:
-        return _from_yaml(data)
-    return _from_text(text)
+    data = entries(yaml_text.read(text))
+    if "autoscalerStatus" in data:
+        return _from_yaml(data, clock)
+    return _from_text(text, clock)
 
 
-def _from_yaml(data: dict[str, Any]) -> tuple[Configuration, dict[str, Configuration]]:
+def _from_yaml(
+    data: dict[str, Any], clock: Clock
+) -> tuple[Configuration, dict[str, Configuration]]:
     groups = {}
-    for group in _list(data.get("nodeGroups")):
-        health = _map(group.get("health"))
-        ready = _map(_map(health.get("nodeCounts")).get("registered")).get("ready")
-        groups[str(group.get("name"))] = _group(
-            _states(group),
-            {**health, "ready": ready},
-        )
-    time = data.get("time")
-    told = {"status": data.get("autoscalerStatus"), "statusTime": str(time) if time else None}
-    return _known({**told, **_states(_map(data.get("clusterWide")))}), groups
+    listed = data.get("nodeGroups")
+    for group in map(entries, listed if isinstance(listed, list) else ()):
+        health = entries(group.get("health"))
+        registered = entries(entries(health.get("nodeCounts")).get("registered"))
+        counts = {**health, "ready": registered.get("ready")}
+        if name := plain_text(group.get("name")):
+            groups[name] = _group(_states(group), {key: number(n) for key, n in counts.items()})
+    told = {
+        "status": plain_text(data["autoscalerStatus"]),
+        "statusTime": _time(data.get("time"), clock),
+    }
+    return _known({**told, **_states(entries(data.get("clusterWide")))}), groups
 
 
 def _states(part: dict[str, Any]) -> Configuration:
     """Health, scaleUp and scaleDown of the cluster or of a group."""
-    down = _map(part.get("scaleDown"))
+    up, down = entries(part.get("scaleUp")), entries(part.get("scaleDown"))
     return {
-        "health": _map(part.get("health")).get("status"),
-        "scaleUp": _map(part.get("scaleUp")).get("status"),
-        "scaleDown": down.get("status"),
-        "scaleDownCandidates": down.get("candidates"),
+        "health": plain_text(entries(part.get("health")).get("status")),
+        "scaleUp": plain_text(up.get("status")),
+        "scaleDown": plain_text(down.get("status")),
+        "scaleDownCandidates": number(down.get("candidates")),
     }
 
 
-def _group(states: Configuration, counts: dict[str, Any]) -> Configuration:
+def _group(states: Configuration, counts: dict[str, int | None]) -> Configuration:
     sizes = {
         "targetSize": counts.get("cloudProviderTarget"),
         "minSize": counts.get("minSize"),
@@ -117,12 +118,11 @@ def _group(states: Configuration, counts: dict[str, Any]) -> Configuration:
     return {"manager": PROGRAM, **_known(states), **_known(sizes)}
 
 
-def _from_text(text: str) -> tuple[Configuration, dict[str, Configuration]]:
+def _from_text(text: str, clock: Clock) -> tuple[Configuration, dict[str, Configuration]]:
     """The form before 1.30."""
     head, _, tail = text.partition("NodeGroups:")
     cluster, _ = _section(head.splitlines())
-    time = _TIME.search(head)
-    told = {"statusTime": time["time"] + "Z" if time else None}
+    told = {"statusTime": _time(head, clock)}
     groups = {}
     for block in re.split(r"^\s*Name:", tail, flags=re.MULTILINE)[1:]:
         name, *lines = block.splitlines() or [""]
@@ -131,15 +131,15 @@ def _from_text(text: str) -> tuple[Configuration, dict[str, Configuration]]:
     return _known({**told, **cluster}), groups
 
 
-def _section(lines: Iterable[str]) -> tuple[Configuration, dict[str, int]]:
+def _section(lines: Iterable[str]) -> tuple[Configuration, dict[str, int | None]]:
     names = {"Health": "health", "ScaleUp": "scaleUp", "ScaleDown": "scaleDown"}
     states: Configuration = {}
-    counts: dict[str, int] = {}
+    counts: dict[str, int | None] = {}
     for line in lines:
         found = _LINE.match(line)
         if found and found["key"] in names:
             states[names[found["key"]]] = found["value"]
-            here = {name: int(count) for name, count in _COUNT.findall(found["rest"])}
+            here = {name: number(count) for name, count in _COUNT.findall(found["rest"])}
             if found["key"] == "ScaleDown" and "candidates" in here:
                 states["scaleDownCandidates"] = here["candidates"]
             elif found["key"] == "Health":
@@ -147,12 +147,10 @@ def _section(lines: Iterable[str]) -> tuple[Configuration, dict[str, int]]:
     return states, counts
 
 
-def _map(data: object) -> dict[str, Any]:
-    return data if isinstance(data, dict) else {}
-
-
-def _list(data: object) -> list[dict[str, Any]]:
-    return [each for each in data if isinstance(each, dict)] if isinstance(data, list) else []
+def _time(text: object, clock: Clock) -> str | None:
+    """The first time in a text, as Go prints it: ``2026-11-30 09:00:01.5 +0000 UTC``."""
+    found = _TIME.search(text) if isinstance(text, str) else None
+    return clock.read(f"{found[1]}T{found[2]}Z") if found else None
 
 
 def _known(data: Configuration) -> Configuration:

@@ -12,8 +12,8 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-import yaml
-
+from collector.kubernetes import yaml_text
+from collector.kubernetes.yaml_text import entries, plain_text
 from ledger.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -111,17 +111,11 @@ def of_ray_job(runtime_env: object, entrypoint: object) -> dict[str, str]:
 def _of_runtime_env(text: object) -> dict[str, str]:
     if not isinstance(text, str) or len(text) > _LARGEST or "env_vars" not in text:
         return {}
-    try:
-        data = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
-    except (yaml.YAMLError, ValueError, RecursionError):
-        return {}
-    variables = data.get("env_vars") if isinstance(data, dict) else None
-    if not isinstance(variables, dict):
-        return {}
+    variables = entries(entries(yaml_text.read(text)).get("env_vars"))
     return {
         name: value
-        for name, value in ((str(name), str(value)) for name, value in variables.items())
-        if name in ENVIRONMENT and _plain(value)
+        for name, told in variables.items()
+        if name in ENVIRONMENT and (value := plain_text(told)) and _plain(value)
     }
 
 

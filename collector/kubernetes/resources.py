@@ -173,5 +173,6 @@ def _status(snapshot: Snapshot) -> tuple[Configuration, dict[str, Configuration]
     wanted = (autoscaler.NAMESPACE, autoscaler.NAME)
     for item in snapshot.of(AUTOSCALER_STATUS, AutoscalerStatus):
         if (item.metadata.namespace, item.metadata.name) == wanted:
-            return autoscaler.status(item)
+            clock = Clock(snapshot.taken_at, snapshot.rejects, f"ConfigMap {item.place}")
+            return autoscaler.status(item, clock)
     return {}, {}

@@ -203,6 +203,30 @@ def test_an_environment_that_is_no_map_says_nothing(text: str) -> None:
     assert of_ray_job(text, None) == {}
 
 
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("!!python/object/apply:os.system [id]", None),
+        ("!!int ''", None),
+        ("!!bool x", "x"),
+        ("!!timestamp x", "x"),
+        ("0x" + "f" * 9000, None),
+        ("yes", "yes"),
+        ("010", "010"),
+        ("~", None),
+        ("{<<: [*a, *a], b: c}", None),
+        ("[" * 5000, None),
+        ("*a29", None),
+    ],
+)
+def test_hostile_yaml_is_text_or_nothing(value: str, expected: str | None) -> None:
+    bomb = "a0: &a0 [x, x]\na: &a {b: c}\n" + "".join(
+        f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 30)
+    )
+    found = of_ray_job(f"{bomb}env_vars: {{WANDB_NAME: {value}}}", None)
+    assert found.get("WANDB_NAME") == expected
+
+
 @settings(max_examples=examples(50))
 @given(st.text(max_size=40), st.text(max_size=40))
 def test_no_text_breaks_the_reading_of_a_ray_job(runtime_env: str, entrypoint: str) -> None:

@@ -13,6 +13,7 @@ from ledger.window import Window, parse_day
 from tests.collector.kubernetes.apiserver import ApiServer, Fault, by_list
 from tests.collector.kubernetes.builders import (
     NOW,
+    WINDOW,
     Json,
     at,
     collect,
@@ -28,11 +29,11 @@ NODE_CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
 STATUS = "/api/v1/namespaces/kube-system/configmaps"
 
 
-def facts_of(folder: Path, *items: Json, **more: object) -> Facts:
+def facts_of(folder: Path, *items: Json, window: Window = WINDOW) -> Facts:
     path = folder / "objects.json"
     every = [node(), pod("main", running("08:30")), *items]
     path.write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": every}))
-    return collect(dump=str(path), **more)
+    return collect(window, dump=str(path))
 
 
 def told(facts: Facts, kind: str, name: str | None = None) -> Json:
@@ -336,7 +337,7 @@ def test_cluster_autoscaler_tells_its_flags_and_its_groups(tmp_path: Path, text:
     found = told(facts, "ClusterAutoscaler", "ca")
     assert found["flags"] == {"scale-down-unneeded-time": "10m", "nodes": ["0:8:g"]}
     assert (found["scaleDown"], found["scaleDownCandidates"]) == ("CandidatesPresent", 2)
-    assert found["statusTime"].startswith("2026-11-30 09:00:01")
+    assert found["statusTime"] == "2026-11-30T09:00:01Z"
     group = told(facts, "NodeGroup", "eks-gpu-1")
     sizes = {key: group[key] for key in ("minSize", "maxSize", "targetSize", "ready")}
     assert sizes == {"minSize": 1, "maxSize": 8, "targetSize": 2, "ready": 2}
@@ -349,6 +350,22 @@ def test_a_status_that_cannot_be_read_is_none(tmp_path: Path, text: str) -> None
     facts = facts_of(tmp_path, *autoscaler(text))
     assert set(told(facts, "ClusterAutoscaler", "ca")) == {"flags", "replicas"}
     assert "NodeGroup" not in facts.tables["resources"]["kind"].to_list()
+
+
+def test_a_status_of_odd_values_costs_only_them(tmp_path: Path) -> None:
+    """No date, no number of a thousand digits and no bomb of aliases gets into the JSON."""
+    bomb = "a0: &a0 [x, x]\n" + "".join(
+        f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 40)
+    )
+    text = (
+        f"{bomb}autoscalerStatus: *a39\ntime: 2101-01-01 00:00:00\n"
+        "clusterWide: {health: {status: 2026-11-30}, scaleDown: {status: *a39, candidates: *a39}}\n"
+        f"nodeGroups: [{{name: g, health: {{minSize: {'9' * 5000}, maxSize: 3}}}}, 5, {{}}]\n"
+    )
+    facts = facts_of(tmp_path, *autoscaler(text))
+    assert told(facts, "ClusterAutoscaler", "ca").keys() == {"flags", "replicas", "health"}
+    assert told(facts, "NodeGroup", "g") == {"manager": "cluster-autoscaler", "maxSize": 3}
+    assert [entry.reason for entry in facts.quarantine] == ["bad_date"]
 
 
 def test_groups_of_nodes_and_what_keeps_or_takes_a_node(tmp_path: Path) -> None:
