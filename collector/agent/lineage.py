@@ -12,6 +12,7 @@ import msgspec
 
 from collector.agent.connection import WatchApi
 from collector.kubernetes.client import JSON, METADATA, ApiError
+from collector.kubernetes.decode import BROKEN
 from collector.kubernetes.discovery import Resource, find
 from collector.kubernetes.job_objects import RayJob
 from collector.kubernetes.kinds import UNREAD
@@ -103,7 +104,7 @@ class Lineage:
             if error.status == 404:
                 return None
             raise
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+        except BROKEN:
             return None
         return found if found.metadata.uid == reference.uid else None
 

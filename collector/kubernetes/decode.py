@@ -22,6 +22,8 @@ class _Named(msgspec.Struct):
     metadata: _Name
 
 
+BROKEN = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What decoding raises: no JSON, JSON of another form, or lists in lists without end."""
 _DOCUMENT = msgspec.json.Decoder(Document)
 _NAMES = msgspec.json.Decoder(_Named)
 
@@ -35,7 +37,7 @@ def document(raw: bytes | msgspec.Raw) -> Document:
     """The envelope of a list or object.
 
     Raises:
-        msgspec.MsgspecError, UnicodeDecodeError: It is no JSON, or no Kubernetes object.
+        BROKEN: It is no JSON, or no Kubernetes object.
     """
     return _DOCUMENT.decode(raw)
 
@@ -48,16 +50,29 @@ def decode(kind: Kind, raw: bytes | msgspec.Raw) -> Object:
     """
     try:
         found = _decoder(kind.form).decode(raw)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except BROKEN as error:
         raise Rejected("bad_object", f"{kind.name} {_name(raw)}: {error}") from None
     if kind.name == "Pod" and not found.metadata.uid:
         raise Rejected("no_uid", found.place)
     return found
 
 
+def rest(kind: Kind, raw: bytes | msgspec.Raw) -> list[Object]:
+    """What is left of an object that ``decode`` rejects: an owner, by its metadata alone.
+
+    A version that writes its status in another way costs its state, not the names of its pods.
+    """
+    if kind.name == "Pod" or kind.form is Object:
+        return []
+    try:
+        return [_decoder(Object).decode(raw)]
+    except BROKEN:
+        return []
+
+
 def _name(raw: bytes | msgspec.Raw) -> str:
     try:
         found = _NAMES.decode(raw).metadata
         return f"{found.namespace}/{found.name}" if found.namespace else found.name
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except BROKEN:
         return "without readable metadata"

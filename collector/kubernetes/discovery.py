@@ -61,7 +61,7 @@ def find(get: Callable[[str], bytes], version: str, kind: str) -> Resource | Non
     """
     group = version.rpartition("/")[0]
     root = f"/apis/{version}" if group else f"/api/{version}"
-    for one in _resources(get, root):
+    for one in resources(get, root):
         name = one.get("name")
         if one.get("kind") == kind and isinstance(name, str) and is_part(name):
             return Resource(root, name, group, bool(one.get("namespaced", True)))
@@ -92,7 +92,7 @@ def probe_others(api: Api) -> Iterator[Probe]:
         for version in versions.get(group, ()):
             try:
                 if plural not in {
-                    one.get("name") for one in _resources(api.get, f"/apis/{version}")
+                    one.get("name") for one in resources(api.get, f"/apis/{version}")
                 }:
                     continue
                 api.get(f"/apis/{version}/{plural}", {"limit": 1}, METADATA_LIST)
@@ -104,7 +104,16 @@ def probe_others(api: Api) -> Iterator[Probe]:
             break
 
 
-def _resources(get: Callable[[str], bytes], root: str) -> list[dict[str, Any]]:
+def resources(get: Callable[[str], bytes], root: str) -> list[dict[str, Any]]:
+    """What a group's version has; empty if the server does not serve it.
+
+    Args:
+        get: Reads a path of the server.
+        root: Path of the group's version.
+
+    Raises:
+        ApiError: The server does not say, or talks nonsense.
+    """
     try:
         return _items(get(root), "resources")
     except ApiError as error:
@@ -114,11 +123,18 @@ def _resources(get: Callable[[str], bytes], root: str) -> list[dict[str, Any]]:
 
 
 def _items(raw: bytes, key: str) -> list[dict[str, Any]]:
-    """A list of objects in an answer; empty if it holds none."""
+    """A list of objects in an answer.
+
+    Raises:
+        ApiError: It holds no list.
+    """
     try:
-        return _objects(json.loads(raw)[key])
+        found = json.loads(raw)[key]
     except (ValueError, LookupError, TypeError, RecursionError):
-        return []
+        found = ()
+    if found is not None and not isinstance(found, list):
+        raise ApiError(502, f"the server's discovery tells no {key}")
+    return _objects(found)
 
 
 def _objects(found: object) -> list[dict[str, Any]]:

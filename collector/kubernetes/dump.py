@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from collector.folders import walk
-from collector.kubernetes.decode import decode, document
+from collector.kubernetes.decode import BROKEN, decode, document, rest
 from collector.kubernetes.kinds import KINDS, NODES, PODS, UNREAD, Kind
 from collector.kubernetes.objects import Document, Object
 from collector.kubernetes.rejects import Rejected, Rejects
@@ -178,7 +178,7 @@ def _documents(data: bytes) -> Iterator[bytes]:
     """The JSON documents of a file: nearly always one, else found one after the other."""
     try:
         document(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except BROKEN:
         pass
     else:
         yield data
@@ -225,13 +225,14 @@ def _add(name: str, api_version: str, raw: bytes, content: _Content) -> None:
         content.objects.setdefault(kind, []).append(decode(kind, raw))
     except Rejected as rejected:
         content.rejected.append((kind, rejected))
+        content.objects.setdefault(kind, []).extend(rest(kind, raw))
 
 
 def _keep_other(name: str, group: str, raw: bytes, content: _Content) -> None:
     """An object of a kind that is not read may own others: its metadata is enough."""
     if (group, name) in UNREAD:
         return
-    with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
+    with contextlib.suppress(*BROKEN):
         item = msgspec.json.decode(raw, type=Object)
         item.metadata.annotations = None
         content.others.setdefault((name, group), []).append(item)

@@ -2,7 +2,7 @@
 
 Values come from the specification only: literal ones, fields of the pod itself, and what a RayJob
 sets for its job. What a secret or a config map holds is never read, and a value that would need it
-is not guessed.
+is not guessed. A value with a login or a token in it is dropped, whatever its variable is called.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from collector.kubernetes import yaml_text
 from collector.kubernetes.yaml_text import entries, plain_text
 from ledger.errors import SettingsError
+from ledger.text import holds_credentials
 
 if TYPE_CHECKING:
     from collector.kubernetes.objects import Metadata, Pod, Variable
@@ -49,7 +50,7 @@ ENVIRONMENT = frozenset(
 """Names that are kept; each names a run, an experiment, a job or who it belongs to."""
 
 LONGEST = 1024  # characters of a value; identity is short, and what is not is none
-_LARGEST = 1 << 16  # characters of a runtime environment or a command that is looked at
+_LARGEST = 1 << 16  # characters of a command that is looked at
 _REFERENCE = re.compile(r"\$\$|\$\(([A-Za-z_][A-Za-z0-9_.-]*)\)")
 _ENTRY = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
@@ -57,6 +58,12 @@ _SECRET = re.compile(
     r"token|secret|passw|credential|((api|access|private|auth|license)_?key)|(^|_)(key|auth|pass)$",
     re.IGNORECASE,
 )
+_TOKEN = re.compile(
+    r"(?<![A-Za-z0-9])(hf_[A-Za-z0-9]{20}|sk-[\w-]{20}|gh[opusr]_\w{30}|github_pat_\w{20}|glpat-[\w-]{16}"
+    r"|xox[abeoprs]-[\w-]{10}|A[KS]IA[0-9A-Z]{16}|AIza[\w-]{30}|wandb_v1_\w{20}|eyJ[\w-]{8,}\.eyJ[\w-]{8}"
+    r"|-----BEGIN )"
+)
+"""What tokens begin with, as their issuers publish it so that scanners of secrets find them."""
 
 
 def allowed(rules: Iterable[str]) -> frozenset[str]:
@@ -90,16 +97,21 @@ def of_pod(pod: Pod, job: Mapping[str, str], names: frozenset[str] = ENVIRONMENT
     found = dict(job)
     for container in pod.spec.containers or ():
         for name, value in _values(container.env or (), pod.metadata).items():
-            if name in names:
+            if name in names and not _hidden(value):
                 found.setdefault(name, value)
     return found
+
+
+def _hidden(value: str) -> bool:
+    """Whether a value is no identity: too long, or with a login or a token in it."""
+    return len(value) > LONGEST or holds_credentials(value) or bool(_TOKEN.search(value))
 
 
 def of_ray_job(runtime_env: object, entrypoint: object) -> dict[str, str]:
     """The variables that a RayJob sets for its job.
 
     Args:
-        runtime_env: ``spec.runtimeEnvYAML``: YAML with a map ``env_vars``.
+        runtime_env: ``spec.runtimeEnvYAML``: YAML with a map ``env_vars`` of texts.
         entrypoint: ``spec.entrypoint``: a command of the shell, perhaps with assignments before it.
 
     Returns:
@@ -109,7 +121,7 @@ def of_ray_job(runtime_env: object, entrypoint: object) -> dict[str, str]:
 
 
 def _of_runtime_env(text: object) -> dict[str, str]:
-    if not isinstance(text, str) or len(text) > _LARGEST or "env_vars" not in text:
+    if not isinstance(text, str) or "env_vars" not in text:
         return {}
     variables = entries(entries(yaml_text.read(text)).get("env_vars"))
     return {
@@ -143,8 +155,8 @@ def _of_command(text: object) -> Iterator[tuple[str, str]]:
 
 
 def _plain(value: str) -> bool:
-    """Whether a value says the same to us as to the shell."""
-    return 0 < len(value) <= LONGEST and not re.search(r"[$`]", value)
+    """Whether a value says something, and the same to us as to the shell."""
+    return bool(value) and not re.search(r"[$`]", value) and not _hidden(value)
 
 
 def _values(variables: Iterable[Variable], pod: Metadata) -> dict[str, str]:

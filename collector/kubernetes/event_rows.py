@@ -69,10 +69,15 @@ def rows_of_event(event: Event, cluster: str, now: datetime | None = None) -> It
         "message": short(event.message),
         "attributes": canonical_json({"teller": event.teller} if event.teller else {}),
     }
-    count = (event.series.count if event.series else None) or event.count
+    count = _count(event.series.count if event.series else None) or _count(event.count)
     if first and first.date() < last.date():
         yield {**row, "day": first.date(), "time": first, "first_time": first, "count": None}
     yield {**row, "day": last.date(), "time": last, "first_time": first, "count": count}
+
+
+def _count(told: int | None) -> int | None:
+    """How often, as far as it can be true: the API counts in 32 bits."""
+    return told if told and 0 < told < 1 << 31 else None
 
 
 def _times(event: Event, now: datetime | None) -> tuple[datetime | None, datetime | None]:

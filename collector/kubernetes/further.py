@@ -15,7 +15,7 @@ import msgspec
 
 from collector.cards import choose
 from collector.kubernetes.client import METADATA, METADATA_LIST, Api, ApiError
-from collector.kubernetes.decode import document
+from collector.kubernetes.decode import BROKEN, document
 from collector.kubernetes.demand import effective_request
 from collector.kubernetes.discovery import Resource, find, remedy
 from collector.kubernetes.kinds import EVENTS, KINDS, PODS, UNREAD
@@ -174,7 +174,7 @@ class _Reader:
                 if error.status == 404:
                     continue  # it is gone; what it owned goes too
                 raise _Refused(resource.name, error) from error
-            except (msgspec.MsgspecError, UnicodeDecodeError):
+            except BROKEN:
                 continue
             if item.metadata.uid == uid:
                 yield item
@@ -189,12 +189,12 @@ class _Reader:
                 answer = document(raw)
             except ApiError as error:
                 raise _Refused(resource.name, error) from error
-            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            except BROKEN as error:
                 raise _Refused(resource.name, ApiError(502, str(error))) from error
             for raw_item in answer.items or ():
                 try:
                     item = _OBJECT.decode(raw_item)
-                except (msgspec.MsgspecError, UnicodeDecodeError):
+                except BROKEN:
                     continue
                 if item.metadata.uid in left:
                     left.discard(item.metadata.uid)

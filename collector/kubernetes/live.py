@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import msgspec
-
 from collector.kubernetes.client import Api, ApiError
-from collector.kubernetes.decode import decode, document
-from collector.kubernetes.discovery import probe_others
+from collector.kubernetes.decode import BROKEN, decode, document, rest
+from collector.kubernetes.discovery import probe_others, resources
 from collector.kubernetes.further import read_others
 from collector.kubernetes.kinds import KINDS, PODS, Kind
 from collector.kubernetes.objects import Object
@@ -160,24 +157,22 @@ def _take(kind: Kind, path: str, raw: bytes, listing: _Listing) -> str | None:
     """Decode one page into the listing; the token of the next one."""
     try:
         page = document(raw)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except BROKEN as error:
         raise ApiError(502, f"{path} answered no list: {error}") from error
     for item in page.items or ():
         try:
             listing.objects.append(decode(kind, item))
         except Rejected as rejected:
             listing.rejected.append(rejected)
+            listing.objects += rest(kind, item)
     return page.metadata.continue_ if page.metadata else None
 
 
 def _served(api: Api, root: str, kind: Kind) -> bool:
     """Whether the server has the kind, by its discovery, which everybody may read."""
     try:
-        resources = json.loads(api.get(root)).get("resources") or ()
-        return any(resource.get("name") == kind.plural for resource in resources)
-    except ApiError as error:
-        return error.status != 404
-    except (ValueError, AttributeError):
+        return any(one.get("name") == kind.plural for one in resources(api.get, root))
+    except ApiError:
         return True
 
 

@@ -21,6 +21,8 @@ from collector.labels import ANNOTATIONS
 from ledger.text import canonical_json
 from ledger.window import Window
 
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
 
 def workload_rows(facts: Row, life: Life, window: Window, now: datetime | None) -> Iterator[Row]:
     """A pod's days: one row per day and span of its life.
@@ -108,11 +110,14 @@ def pod_request(pod: Pod) -> dict[str, Fraction]:
 
 
 def kept_annotations(item: Object, keep: Sequence[str]) -> dict[str, str]:
-    """The annotations of an object that are kept: identity and cards, by systems, and by globs."""
+    """The annotations of an object that are kept: identity and cards, by systems, and by globs.
+
+    No glob is meant to keep the whole specification, with whatever its variables hold.
+    """
     return {
         key: value
         for key, value in (item.metadata.annotations or {}).items()
         if key.rpartition("/")[2] in ANNOTATIONS
         or key in systems.ANNOTATIONS
-        or any(fnmatchcase(key, pattern) for pattern in keep)
+        or (key != _LAST_APPLIED and any(fnmatchcase(key, pattern) for pattern in keep))
     }

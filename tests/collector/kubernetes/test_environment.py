@@ -101,6 +101,9 @@ def test_the_last_of_two_in_a_container_counts_and_init_containers_do_not(tmp_pa
     assert read(tmp_path, init=(one,)) == {}
 
 
+FIELD = "metadata.annotations['a']"
+
+
 def test_nothing_of_a_secret_is_kept_or_decoded(tmp_path: Path) -> None:
     """Neither a value, nor a name, nor what is built of one; for a live cluster and a dump."""
     config = {"configMapKeyRef": {"name": HIDDEN, "key": HIDDEN}}
@@ -150,6 +153,47 @@ def test_nothing_of_a_secret_is_kept_or_decoded(tmp_path: Path) -> None:
     from_secret, from_config = (containers[0].env or [])[2:4]
     assert HIDDEN not in f"{from_secret}{from_config}"
     assert HIDDEN not in str(msgspec.json.decode(json.dumps(job), type=RayJob))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        f"https://u:{HIDDEN}@mlflow.example/x",
+        "hf_" + "aB3" * 11,
+        "prefix=sk-proj-" + "aB3_" * 8,
+        "ghp_" + "aB3" * 12,
+        "AKIA" + "ABCD" * 4,
+        "eyJhbGciOiJIUzI1.eyJzdWIiOiIxMjM0.x",
+        "-----BEGIN RSA PRIVATE KEY-----",
+        "x" * 5000,
+    ],
+)
+def test_a_login_a_token_or_a_novel_is_no_identity(tmp_path: Path, value: str) -> None:
+    """Whatever names it: the variable itself, another one, an annotation or a RayJob."""
+    env = [
+        {"name": "WANDB_NAME", "value": value},
+        {"name": "DB", "value": value},
+        {"name": "WANDB_PROJECT", "value": "$(DB)"},
+        {"name": "RUN_NAME", "valueFrom": {"fieldRef": {"fieldPath": FIELD}}},
+        {"name": "WANDB_RUN_ID", "value": "task-sk-1 of hf_small at http://h/p"},
+    ]
+    text = f"env_vars: {{WANDB_TAGS: '{value}'}}"
+    job = thing("ray.io/v1", "RayJob", "r", spec={"runtimeEnvYAML": text})
+    made = pod(
+        "main",
+        running("08:30"),
+        owners=[job],
+        annotations={"a": value},
+        containers=[container(env=env)],
+    )
+    found = row(facts_of(tmp_path, job, made), "main")["environment"]
+    assert json.loads(found) == {"WANDB_RUN_ID": "task-sk-1 of hf_small at http://h/p"}
+
+
+def test_a_ray_job_may_set_ten_thousand_variables() -> None:
+    text = "env_vars:\n" + "".join(f"  VARIABLE_{n}: x\n" for n in range(10_000))
+    found = of_ray_job(text + "  WANDB_NAME: a\n", None)
+    assert found == {"WANDB_NAME": "a"}
 
 
 def test_what_a_ray_job_sets_is_nearer_to_the_run_than_its_pods(tmp_path: Path) -> None:

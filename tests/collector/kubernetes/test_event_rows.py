@@ -206,3 +206,12 @@ def test_messages_are_cut_short() -> None:
     assert len(short("a" * 1000) or "") == 200
     assert short(" \n ") is None
     assert short(None) is None
+
+
+@pytest.mark.parametrize("count", [-5, 0, 1 << 31, 10**25])
+def test_a_count_that_cannot_be_true_is_not_told(tmp_path: Path, count: int) -> None:
+    """The event stands, and breaks no other."""
+    more = [event("Evicted", at("09:00"), count=count)]
+    more += [event("BackOff", at("09:10"), series={"count": count}, count=3)]
+    found = rows(facts_of(tmp_path, *more))
+    assert [(row["kind"], row["count"]) for row in found] == [("eviction", None), ("back_off", 3)]

@@ -274,3 +274,39 @@ def test_a_name_is_one_part_of_a_path() -> None:
     server = ApiServer(by_list([node(), top, made("p", top)]), now=NOW)
     read(server)
     assert single(server, TUNES) == ["a%3Fb%23c%20d"]
+
+
+def test_an_owner_of_an_odd_form_still_owns(tmp_path: Path) -> None:
+    """What a version writes in another way costs the state of a job, not the names of its pods."""
+    top = thing("ray.io/v1", "RayJob", "top", labels={"owner": "mei"}, spec={"suspend": {"x": 1}})
+    below = thing("ray.io/v1", "RayCluster", "top-a1", owners=[top], status={"state": []})
+    items = [node(), top, below, made("p", below)]
+    (tmp_path / "all.json").write_text(
+        json.dumps({"kind": "List", "apiVersion": "v1", "items": items})
+    )
+    for facts in (read(ApiServer(by_list(items), now=NOW)), collect(dump=str(tmp_path))):
+        assert chain(facts, "p") == ["RayCluster/top-a1", "RayJob/top"]
+        assert json.loads(row(facts, "p")["owner_labels"]) == {"owner": "mei"}
+        assert [(entry.reason, entry.where) for entry in facts.quarantine] == [
+            ("bad_object", "rayclusters.ray.io"),
+            ("bad_object", "rayjobs.ray.io"),
+        ]
+
+
+@pytest.mark.parametrize("body", [b'{"resources":5}', b"{}", b"[" * 5000, b"5", b"\xff"])
+def test_a_discovery_that_talks_nonsense_is_a_gap(body: bytes) -> None:
+    top = tune()
+    faults = {
+        "/apis/train.acme.example/v1": [Fault(200, body=body)],
+        "/apis/ray.io/v1/rayjobs": [Fault(403)],
+        "/apis/ray.io/v1": [Fault(200, body=body)],
+        "/apis/batch/v1/jobs": [Fault(200, body=b'{"items":' + b"[" * 5000)],
+    }
+    facts = read(ApiServer(by_list([node(), top, made("p", top)]), faults, now=NOW))
+    assert chain(facts, "p") == ["FineTune/polish"]
+    found = sorted((gap.reason, gap.detail.partition(":")[0]) for gap in facts.gaps)
+    assert found == [
+        ("access_denied", "rayjobs.ray.io"),
+        ("query_failed", "FineTune of train.acme.example/v1"),
+        ("query_failed", "jobs.batch"),
+    ]

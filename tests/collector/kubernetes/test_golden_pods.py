@@ -256,6 +256,8 @@ def test_annotations_and_variables_are_allow_listed(tmp_path: Path) -> None:
             container("second", env=[{"name": "WANDB_RUN_GROUP", "value": "other"}]),
         ],
     )
+    every = row(facts_of(tmp_path, made, annotations=("*",)), "a")
+    assert "secret" not in json.dumps(every, default=str)
     found = row(facts_of(tmp_path, made, annotations=("corp.example/*",)), "a")
     assert json.loads(found["annotations"]) == {
         "team.example/owner": "lin",
