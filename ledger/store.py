@@ -26,6 +26,8 @@ from ledger.text import holds_credentials, without_credentials
 from ledger.window import Window
 
 _BATCH = 100_000
+LARGE = 500_000
+"""Rows above which a frame is not sorted again: that would take longer than to write it."""
 """Rows of a lazy frame that are written at once."""
 
 _SCHEMES = ("s3", "s3a", "gs", "az", "abfs", "abfss", "adl")
@@ -124,8 +126,9 @@ class Ledger:
 
         Args:
             table: The table.
-            frame: Its rows, without the source column if ``source`` is given. A lazy frame is
-                written batch by batch, as its rows lie; it is read twice.
+            frame: Its rows, without the source column if ``source`` is given. A lazy frame, and one
+                of more than ``LARGE`` rows, is written batch by batch, as its rows lie; a lazy one
+                is read twice.
             window: Whole UTC days.
             source: The source whose rows are replaced; required where the table has a source.
             stage: The stage, for ``closes``.
@@ -144,7 +147,11 @@ class Ledger:
         if stage is not None:
             fixed["stage"] = stage
         given = frame.with_columns(pl.lit(v).alias(k) for k, v in fixed.items())
-        rows = conform(table, given) if isinstance(given, pl.DataFrame) else _fitted(table, given)
+        rows = (
+            conform(table, given)
+            if isinstance(given, pl.DataFrame) and given.height <= LARGE
+            else _fitted(table, given.lazy())
+        )
         days = list(window.days())
         inside = pl.col("day").is_between(days[0], days[-1]).all()
         if not rows.lazy().select(inside).collect().item():

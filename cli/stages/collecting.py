@@ -206,7 +206,10 @@ def _written(context: Context, outcome: Collected, collector: Collector, facts: 
             tables[key] = _with_earlier(context, table, outcome.source, facts.window, frame)
         for window in windows:
             days = list(window.days())
-            rows = tables[key].filter(pl.col("day").is_between(days[0], days[-1]))
+            # A filter that keeps all would copy millions of rows.
+            rows = tables[key]
+            if len(windows) > 1 or outcome.kept:
+                rows = rows.filter(pl.col("day").is_between(days[0], days[-1]))
             context.ledger.replace(table, rows, window, source=outcome.source)
     return replace(facts, tables=tables)
 
