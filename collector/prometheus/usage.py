@@ -20,6 +20,7 @@ from collector.prometheus.reader import Reader
 from collector.prometheus.slots import SLOT, expected, statistics
 from collector.prometheus.source import QueryError
 from collector.prometheus.tenants import numbered
+from ledger.order import ordered
 from ledger.schema import USAGE
 from ledger.window import Window
 
@@ -37,6 +38,9 @@ class Usage:
 
     rows: pl.DataFrame
     models: pl.DataFrame
+
+
+_ORDER = ("meter", "node", "device", "namespace", "pod", "uid")
 
 
 def read_usage(
@@ -76,8 +80,9 @@ def read_usage(
             reader.notes.append(f"how busy the cards of {count} nodes were is {found.metric}")
     if not parts:
         return None
-    order = ("meter", "node", "device", "namespace", "pod", "uid", "slot")
-    return Usage(pl.concat([_formed(part) for part in parts]).sort(order), models.unique())
+    rows = pl.concat([_formed(part) for part in parts], rechunk=False)
+    parts.clear()  # they are as large as the whole
+    return Usage(ordered(rows, _ORDER, ["slot"]), models.unique())
 
 
 def _formed(part: pl.DataFrame) -> pl.DataFrame:
