@@ -30,7 +30,7 @@ COMMANDS = {
     "report": "Report a closed window, without any network.",
     "demo": "Close and report a simulated cluster with a known truth.",
     "simulate": "Write the input files of a simulated cluster.",
-    "agent": "Watch clusters and record when pods lived and what they were.",
+    "agent": "Watch clusters, and record pods and when they lived.",
     "doctor": "Try every source and say what would be blind.",
     "config": "Show, check or describe the settings.",
     "rules": "List and explain the rules of the checklist.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
+from itertools import dropwhile
 from pathlib import Path
 
 import click
@@ -18,21 +19,22 @@ PAGES = sorted(
 BLOCK = re.compile(r"^```(?:console|sh|bash|shell)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 FENCED = re.compile(r"^```.*?^```|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
-OTHER_PROGRAMS = {"cd", "git", "uv", "mkdir", "export", "kubectl"}
+OTHER_PROGRAMS = {"cd", "git", "uv", "mkdir", "export", "kubectl", "sacct", "scontrol", "sinfo"}
+VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*=.*", re.DOTALL)
 
 
 def commands(text: str) -> Iterator[list[str]]:
     """The words of each command in the shell blocks of a page.
 
     In a block with prompts the lines without one are output. A line that ends in a backslash goes
-    on; a redirection or pipe ends the words that belong to the command.
+    on; a redirection ends the words that belong to the command, a pipe begins another one.
     """
     for block in BLOCK.findall(text):
         lines = block.replace("\\\n", " ").splitlines()
         prompted = [line[2:] for line in lines if line.startswith("$ ")]
         for line in prompted or lines:
-            for part in re.split(r"\s(?:\||&&|>|;)\s", line):
-                if words := shlex.split(part, comments=True):
+            for part in re.split(r"\s(?:\||&&|;)\s", line):
+                if words := shlex.split(re.split(r"\s>>?\s", part)[0], comments=True):
                     yield words
 
 
@@ -45,7 +47,10 @@ def targets() -> set[str]:
 
 
 def problem(words: list[str]) -> str | None:
-    """What is wrong with a shown command, or None."""
+    """What is wrong with a shown command, or None; variables before it are set for it alone."""
+    words = list(dropwhile(VARIABLE.fullmatch, words))
+    if not words:
+        return None
     program = Path(words[0]).name
     if program == "runbill":
         return runbill_problem(words[1:])
@@ -127,6 +132,7 @@ def test_readme_shows_the_two_commands() -> None:
         (["runbill", "query", "surplus"], "takes no 'surplus'"),
         (["make", "coffee"], "no target ['coffee']"),
         (["frobnicate"], "nobody checks frobnicate"),
+        (["SOME_SETTING=1", "runbill", "qwery"], "no command qwery"),
     ],
 )
 def test_wrong_command_is_noticed(wrong: list[str], expected: str) -> None:

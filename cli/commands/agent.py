@@ -47,7 +47,7 @@ def _seconds(ctx: click.Context, param: click.Parameter, value: str) -> float:
 )
 @global_command
 def command(options: Globals, cluster: Sequence[str], once: bool, flush: float) -> None:
-    """Watch clusters and record when pods lived and what they were.
+    """Watch clusters, and record pods and when they lived.
 
     For clusters without kube-state-metrics, or whose Prometheus forgets within a day. It watches
     every cluster with `agent: true` in the settings, or the CLUSTERs that are named. SIGTERM makes
