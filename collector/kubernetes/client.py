@@ -6,6 +6,7 @@ models are not: they take seconds to load a large list and refuse it whole for o
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -29,6 +30,8 @@ TIMEOUT = (5.0, 60.0)  # seconds to connect, and between two reads
 ATTEMPTS = 5
 LONGEST_WAIT = 30.0  # seconds; a server that asks for more is taken at its word only so far
 PATIENCE = 180.0  # seconds for all attempts of one request
+LONGEST_LOSS = 300.0  # seconds spent on requests that failed; from then on each is tried once
+NOT_ACCEPTABLE = 406
 # What the official client raises over a kubeconfig of another shape than it expects.
 _ODD = (ValueError, TypeError, AttributeError, LookupError)
 
@@ -78,6 +81,8 @@ class Api:
 
         self._client = ApiClient(_configuration(source, base))
         self.clock: datetime | None = None
+        self._lost = 0.0
+        self._told: dict[str, bytes | ApiError] = {}
 
     def __enter__(self) -> Self:
         """The server itself; its connections are closed at the end of the block."""
@@ -97,7 +102,8 @@ class Api:
     ) -> bytes:
         """The body of a GET; the server's clock is kept in ``clock``.
 
-        ``accept`` says in which forms, e.g. ``METADATA``, the best first.
+        ``accept`` says in which forms, e.g. ``METADATA``, the best first. A server that refuses to
+        choose (406) is asked for plain JSON.
 
         Retries no answer, 429 and 5xx, up to ``ATTEMPTS`` times, and waits as long as
         ``Retry-After`` says (at most ``LONGEST_WAIT`` seconds).
@@ -106,6 +112,35 @@ class Api:
             ApiError: The answer is not 2xx, or there is none.
         """
         url = f"{path}?{urlencode(query)}" if query else path
+        begun = time.monotonic()
+        try:
+            return self._patiently(url, accept)
+        except ApiError as error:
+            self._lost += time.monotonic() - begun
+            if error.status != NOT_ACCEPTABLE or accept == JSON:
+                raise
+        return self.get(path, query)
+
+    def told(self, path: str) -> bytes:
+        """The body of a GET that is made once: what a server says of itself does not change.
+
+        Raises:
+            ApiError: The answer is not 2xx, or there is none.
+        """
+        if path not in self._told:
+            try:
+                self._told[path] = self.get(path)
+            except ApiError as error:
+                self._told[path] = error
+        known = self._told[path]
+        if isinstance(known, ApiError):
+            raise known
+        return known
+
+    def _patiently(self, url: str, accept: str) -> bytes:
+        if self._lost >= LONGEST_LOSS:
+            # A server that fails us again and again is not waited for anew at each of its kinds.
+            return self._once(url, accept)
         for attempt in stamina.retry_context(on=_again, attempts=ATTEMPTS, timeout=PATIENCE):
             with attempt:
                 return self._once(url, accept)

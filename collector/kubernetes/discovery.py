@@ -51,6 +51,9 @@ class Resource:
 def find(get: Callable[[str], bytes], version: str, kind: str) -> Resource | None:
     """The resource of a kind; None if the server does not have it.
 
+    A reference keeps the version under which it was written. Where that is no longer served, the
+    group's other versions are looked at: the object and its uid are the same.
+
     Args:
         get: Reads a path of the server.
         version: API version, e.g. ``batch/v1``.
@@ -59,6 +62,14 @@ def find(get: Callable[[str], bytes], version: str, kind: str) -> Resource | Non
     Raises:
         ApiError: The server does not say.
     """
+    if found := _in_version(get, version, kind):
+        return found
+    group = version.rpartition("/")[0]
+    others = (one for one in versions(get, group) if one != version) if group else ()
+    return next((found for one in others if (found := _in_version(get, one, kind))), None)
+
+
+def _in_version(get: Callable[[str], bytes], version: str, kind: str) -> Resource | None:
     group = version.rpartition("/")[0]
     root = f"/apis/{version}" if group else f"/api/{version}"
     for one in resources(get, root):
@@ -66,6 +77,21 @@ def find(get: Callable[[str], bytes], version: str, kind: str) -> Resource | Non
         if one.get("kind") == kind and isinstance(name, str) and is_part(name):
             return Resource(root, name, group, bool(one.get("namespaced", True)))
     return None
+
+
+def versions(get: Callable[[str], bytes], group: str) -> list[str]:
+    """The versions of a group as ``group/version``, the preferred first; empty if there are none.
+
+    Args:
+        get: Reads a path of the server.
+        group: API group, not the core.
+
+    Raises:
+        ApiError: The server does not say.
+    """
+    told = (one for one in _items(get("/apis"), "groups") if one.get("name") == group)
+    names = [each.get("groupVersion") for one in told for each in _objects(one.get("versions"))]
+    return [name for name in names if isinstance(name, str) and name.startswith(f"{group}/")]
 
 
 def remedy(resource: str, error: ApiError) -> str:
@@ -80,19 +106,15 @@ def probe_others(api: Api) -> Iterator[Probe]:
 
     Kinds that are not installed are passed over.
     """
-    try:
-        groups = _items(api.get("/apis"), "groups")
-    except ApiError:
-        return
-    versions = {
-        group.get("name"): [str(one.get("groupVersion")) for one in _objects(group.get("versions"))]
-        for group in groups
-    }
     for group, plural in OWNERS:
-        for version in versions.get(group, ()):
+        try:
+            served = versions(api.told, group)
+        except ApiError:
+            return
+        for version in served:
             try:
                 if plural not in {
-                    one.get("name") for one in resources(api.get, f"/apis/{version}")
+                    one.get("name") for one in resources(api.told, f"/apis/{version}")
                 }:
                     continue
                 api.get(f"/apis/{version}/{plural}", {"limit": 1}, METADATA_LIST)

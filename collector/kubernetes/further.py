@@ -160,7 +160,7 @@ class _Reader:
         if what not in self._resources:
             version, kind = what
             try:
-                self._resources[what] = find(self._api.get, version, kind)
+                self._resources[what] = find(self._api.told, version, kind)
             except ApiError as error:
                 raise _Refused(f"{kind} of {version}", error) from error
         return self._resources[what]

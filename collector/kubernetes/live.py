@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from collector.kubernetes.client import Api, ApiError
 from collector.kubernetes.decode import BROKEN, decode, document, rest
-from collector.kubernetes.discovery import probe_others, resources
+from collector.kubernetes.discovery import probe_others, resources, versions
 from collector.kubernetes.further import read_others
 from collector.kubernetes.kinds import KINDS, PODS, Kind
 from collector.kubernetes.objects import Object
@@ -127,10 +127,14 @@ class LiveReader:
     def _pages(self, api: Api, kind: Kind, limit: int | None) -> _Listing:
         listing = _Listing()
         path, raw = self._find(api, kind, limit)
+        passed: set[str] = set()
         while True:
             token = _take(kind, path, raw, listing)
             if not token:
                 return listing
+            if token in passed:
+                raise ApiError(502, f"{path} goes round in a circle")
+            passed.add(token)
             query: dict[str, str | int] = {"limit": limit or self.page, "continue": token}
             query |= {"fieldSelector": kind.fields} if kind.fields else {}
             raw = api.get(path, query, kind.accept)
@@ -141,7 +145,7 @@ class LiveReader:
         if kind.fields:
             query["fieldSelector"] = kind.fields
         refused: ApiError | None = None
-        for root, path in zip(kind.roots, kind.paths, strict=True):
+        for root, path in self._places(api, kind):
             try:
                 return path, api.get(path, query, kind.accept)
             except ApiError as error:
@@ -151,6 +155,18 @@ class LiveReader:
                 if refused.status != 404:
                     raise
         raise refused or ApiError(404, f"{kind.resource} is not served")
+
+    @staticmethod
+    def _places(api: Api, kind: Kind) -> Iterator[tuple[str, str]]:
+        """Roots and paths under which a kind may be: known versions, then those of its group."""
+        yield from zip(kind.roots, kind.paths, strict=True)
+        if "." not in kind.group:
+            return
+        try:
+            others = [f"/apis/{one}" for one in versions(api.told, kind.group)]
+        except ApiError:
+            return
+        yield from ((root, f"{root}/{kind.plural}") for root in others if root not in kind.roots)
 
 
 def _take(kind: Kind, path: str, raw: bytes, listing: _Listing) -> str | None:
@@ -171,7 +187,7 @@ def _take(kind: Kind, path: str, raw: bytes, listing: _Listing) -> str | None:
 def _served(api: Api, root: str, kind: Kind) -> bool:
     """Whether the server has the kind, by its discovery, which everybody may read."""
     try:
-        return any(one.get("name") == kind.plural for one in resources(api.get, root))
+        return any(one.get("name") == kind.plural for one in resources(api.told, root))
     except ApiError:
         return True
 
@@ -186,11 +202,12 @@ def _spared(kind: Kind, error: ApiError) -> bool:
 
 
 def _failure(kind: Kind, error: ApiError) -> type[SourceError] | None:
-    """What makes reading the rest pointless: nobody is known without pods, nor to a stranger."""
-    if error.status == 401:
-        return AccessError
+    """What makes reading the rest pointless: nobody is known without pods.
+
+    Another kind may be refused to a stranger too, by a server behind this one (an aggregated API).
+    """
     if kind is PODS:
-        return AccessError if error.status == 403 else SourceError
+        return AccessError if error.status in (401, 403) else SourceError
     return None
 
 
@@ -212,6 +229,8 @@ def _remedy(kind: Kind, error: ApiError) -> str:
         return f"grant get and list on {kind.resource} named {name} in a Role of {namespace}"
     if error.status == 403:
         return f"grant get and list on {kind.resource} in a ClusterRole"
+    if error.status == 401:
+        return "renew the login, or ask who serves it why it knows us not"
     return "is the server up and the address right?" if error.status == 0 else "try again"
 
 
@@ -220,7 +239,9 @@ def _advice(kind: Kind, error: ApiError) -> str:
 
 
 def _gap(kind: Kind, error: ApiError) -> Gap:
-    return Gap("access_denied" if error.status == 403 else "query_failed", _advice(kind, error))
+    return Gap(
+        "access_denied" if error.status in (401, 403) else "query_failed", _advice(kind, error)
+    )
 
 
 def _tally(rejects: Rejects, kind: Kind, listing: _Listing) -> None:

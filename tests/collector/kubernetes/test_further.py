@@ -310,3 +310,21 @@ def test_a_discovery_that_talks_nonsense_is_a_gap(body: bytes) -> None:
         ("query_failed", "FineTune of train.acme.example/v1"),
         ("query_failed", "jobs.batch"),
     ]
+
+
+def test_a_reference_to_a_version_that_is_gone_is_followed() -> None:
+    """It keeps the version of its day; the object, its uid and its labels are the same."""
+    top = tune(labels={"owner": "acme"})
+    made_then = made("p", top)
+    made_then["metadata"]["ownerReferences"][0]["apiVersion"] = "train.acme.example/v1alpha1"
+    facts = read(ApiServer(by_list([node(), top, made_then]), now=NOW))
+    assert json.loads(row(facts, "p")["owner_labels"]) == {"owner": "acme"}
+    assert not facts.gaps
+
+
+def test_a_version_that_nobody_knew_of_is_listed_too() -> None:
+    """The state of its objects as well, not their names alone."""
+    jobs = thing("jobset.x-k8s.io/v1beta7", "JobSet", "js", spec={"suspend": True})
+    facts = read(ApiServer(by_list([node(), jobs]), now=NOW))
+    (found,) = facts.tables["resources"].rows(named=True)
+    assert (found["kind"], json.loads(found["configuration"])["state"]) == ("JobSet", "suspended")

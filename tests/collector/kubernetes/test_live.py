@@ -208,6 +208,51 @@ def test_without_pods_nothing_is_known(status: int, error: type[SourceError]) ->
     assert caught.value.hint
 
 
+@pytest.mark.parametrize("path", ["/apis/batch/v1/jobs", "/apis/ray.io/v1/rayjobs"])
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [(401, "access_denied"), (403, "access_denied"), (503, "query_failed"), (0, "query_failed")],
+)
+def test_one_group_that_is_refused_or_down_costs_itself(
+    path: str, status: int, reason: str
+) -> None:
+    """As where an aggregated API is behind its own gate."""
+    job = thing("ray.io/v1", "RayJob", "r")
+    lists = {PODS: pods(1), RAY_JOBS: [job]}
+    with ApiServer(lists, {path: [Fault(status)]}, now=NOW) as server:
+        facts = collect(server=server.url)
+    assert names(facts.tables["workloads"]) == ["p00"]
+    (gap,) = facts.gaps
+    assert (gap.reason, path.rpartition("/")[2] in gap.detail) == (reason, True)
+
+
+def test_a_form_that_is_refused_is_asked_for_as_plain_json() -> None:
+    path = "/apis/apps/v1/replicasets"
+    with ApiServer({PODS: pods(1)}, {path: [Fault(406, times=1)]}, now=NOW) as server:
+        facts = collect(server=server.url)
+        assert [one.accept for one in server.seen(path)][1:] == ["application/json"]
+    assert not facts.gaps
+
+
+def test_a_list_that_goes_round_is_given_up() -> None:
+    page = json.dumps({"metadata": {"continue": "again"}, "items": []}).encode()
+    faults = {"/apis/batch/v1/jobs": [Fault(200, body=page)]}
+    with ApiServer({PODS: pods(1)}, faults, now=NOW) as server:
+        (gap,) = collect(server=server.url).gaps
+    assert "goes round in a circle" in gap.detail
+
+
+def test_a_server_that_fails_at_every_kind_is_not_waited_for_at_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("collector.kubernetes.client.LONGEST_LOSS", 0.0)
+    faults = {path: [Fault(429)] for path in (NODES, "/apis/batch/v1/jobs", "/api/v1/events")}
+    with ApiServer({PODS: pods(1)}, faults, now=NOW) as server:
+        facts = collect(server=server.url)
+        assert [len(server.seen(path)) for path in faults] == [3, 1, 1]
+    assert {gap.reason for gap in facts.gaps} == {"query_failed"}
+
+
 def test_a_server_that_is_not_there() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -301,7 +346,8 @@ def test_declared_access_is_what_is_listed() -> None:
     with ApiServer(now=NOW) as server:
         collector = paged(server)
         collector.collect(WINDOW)
-        asked = {tuple(request.path.split("/")[2:]) for request in server.requests}
+        paths = {request.path for request in server.requests} - {"/apis"}
+        asked = {tuple(path.split("/")[2:]) for path in paths}
         (status,) = server.seen("/api/v1/namespaces/kube-system/configmaps")
     every = collector.permissions.kubernetes
     declared = {(each.group, plural) for each in every for plural in each.resources}
