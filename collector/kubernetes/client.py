@@ -116,7 +116,8 @@ class Api:
         try:
             return self._patiently(url, accept)
         except ApiError as error:
-            self._lost += time.monotonic() - begun
+            if isinstance(error, _Transient):
+                self._lost += time.monotonic() - begun
             if error.status != NOT_ACCEPTABLE or accept == JSON:
                 raise
         return self.get(path, query)
@@ -138,7 +139,7 @@ class Api:
         return known
 
     def _patiently(self, url: str, accept: str) -> bytes:
-        if self._lost >= LONGEST_LOSS:
+        if self._lost > LONGEST_LOSS:
             # A server that fails us again and again is not waited for anew at each of its kinds.
             return self._once(url, accept)
         for attempt in stamina.retry_context(on=_again, attempts=ATTEMPTS, timeout=PATIENCE):
