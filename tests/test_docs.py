@@ -156,3 +156,17 @@ def test_make_help_names_every_target() -> None:
     makefile = (ROOT / "Makefile").read_text()
     listed = set(re.findall(r'@echo "make ([a-z]+)', makefile))
     assert listed == targets() - {"help", "venv"}
+
+
+def test_the_architecture_names_every_folder_of_code() -> None:
+    page = (ROOT / "docs/architecture.md").read_text()
+    floors = ("ledger", "collector", "attribution", "rules", "cli")
+    folders = {path.parent.name for floor in floors for path in (ROOT / floor).rglob("__init__.py")}
+    assert {name for name in folders if f"`{name}/" not in page} <= set(floors)
+
+
+def test_decisions_have_a_number_of_their_own_and_say_it() -> None:
+    pages = sorted((ROOT / "docs/decisions").glob("*.md"))
+    numbers = [int(page.name[:4]) for page in pages]
+    assert len(set(numbers)) == len(numbers)
+    assert [int(page.read_text()[2:].partition(".")[0]) for page in pages] == numbers
