@@ -8,7 +8,7 @@ from itertools import pairwise
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collector.agent import state
@@ -21,6 +21,7 @@ from ledger.window import Window
 from tests.collector.agent.lives_world import Change, Pod, world
 from tests.collector.agent.replay import describe
 from tests.collector.agent.test_replay import clipped, told
+from tests.effort import examples
 
 START = datetime(2026, 11, 30, 2, tzinfo=UTC)
 DAY = Window.of_day(START.date())
@@ -41,6 +42,7 @@ def relist(watch: Watch, pods: list[Pod], at: datetime) -> None:
     watch.take(Alive(PODS, at, "1", listed=True))
 
 
+@settings(max_examples=examples(150))
 @given(st.integers(0, 10**6), st.integers(0, 300), st.lists(st.integers(0, 14), max_size=3))
 def test_watched_time_is_true_and_the_rest_made_of_it(
     seed: int, late: int, holes: list[int]

@@ -20,6 +20,7 @@ from tests.collector.agent.watchserver import WatchServer
 from tests.effort import SOAK
 
 START = datetime(2026, 11, 30, 20, tzinfo=UTC)
+PODS = 500 if SOAK else 60
 
 
 class Mishaps:
@@ -137,7 +138,7 @@ def compare(agent: Agent, pods: list[Pod], now: datetime) -> None:
 
 @pytest.mark.parametrize("seed", range(12 if SOAK else 1))
 def test_no_pod_is_lost_over_cuts_and_restarts(seed: int) -> None:
-    replay(seed, 500, expiries=0)
+    replay(seed, PODS, expiries=0)
 
 
 @pytest.mark.parametrize("seed", range(12 if SOAK else 1))
@@ -145,7 +146,7 @@ def test_nothing_is_made_up_where_versions_expire(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(state, "TOLERATED", timedelta(0))
-    replay(100 + seed, 500, expiries=0.1)
+    replay(100 + seed, PODS, expiries=0.1)
 
 
 def test_the_role_is_what_the_agent_says_it_needs() -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collector.slurm.hostlist import HostListError, expand
+from tests.effort import examples
 
 
 @pytest.mark.parametrize(
@@ -69,6 +70,7 @@ def _compress(prefix: str, suffix: str, numbers: list[int], width: int) -> str:
     return f"{prefix}[{','.join(parts)}]{suffix}"
 
 
+@settings(max_examples=examples(100))
 @given(
     st.lists(
         st.tuples(
