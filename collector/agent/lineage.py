@@ -17,7 +17,8 @@ from collector.kubernetes.discovery import Resource, find
 from collector.kubernetes.job_objects import RayJob
 from collector.kubernetes.kinds import UNREAD
 from collector.kubernetes.objects import Object, OwnerReference, Pod
-from collector.kubernetes.owners import Owners, Ownership, controller
+from collector.kubernetes.owners import Owners, Ownership
+from collector.kubernetes.references import askable, controller
 from collector.kubernetes.snapshot import Snapshot
 
 DEPTH = 10
@@ -60,7 +61,7 @@ class Lineage:
 
     def _owner(self, namespace: str | None, reference: OwnerReference) -> Object | None:
         uid, what = reference.uid, (reference.group, reference.kind)
-        if not reference.askable or what in UNREAD:
+        if not askable(reference) or what in UNREAD:
             return None
         now = self._now()
         known = self._known.pop(uid, None)

@@ -17,7 +17,7 @@ from typing import Any
 
 from collector.kubernetes import yaml_text
 from collector.kubernetes.scaling_objects import AutoscalerStatus, Deployment, Program
-from collector.kubernetes.states import Clock, Configuration
+from collector.kubernetes.states import Clock, Configuration, known
 from collector.kubernetes.yaml_text import entries, number, plain_text
 
 NAME, NAMESPACE = "cluster-autoscaler-status", "kube-system"
@@ -94,7 +94,7 @@ def _from_yaml(
         "status": plain_text(data["autoscalerStatus"]),
         "statusTime": _time(data.get("time"), clock),
     }
-    return _known({**told, **_states(entries(data.get("clusterWide")))}), groups
+    return known({**told, **_states(entries(data.get("clusterWide")))}), groups
 
 
 def _states(part: dict[str, Any]) -> Configuration:
@@ -115,7 +115,7 @@ def _group(states: Configuration, counts: dict[str, int | None]) -> Configuratio
         "maxSize": counts.get("maxSize"),
         "ready": counts.get("ready"),
     }
-    return {"manager": PROGRAM, **_known(states), **_known(sizes)}
+    return {"manager": PROGRAM, **known(states), **known(sizes)}
 
 
 def _from_text(text: str, clock: Clock) -> tuple[Configuration, dict[str, Configuration]]:
@@ -128,7 +128,7 @@ def _from_text(text: str, clock: Clock) -> tuple[Configuration, dict[str, Config
         name, *lines = block.splitlines() or [""]
         states, counts = _section(lines)
         groups[name.strip()] = _group(states, counts)
-    return _known({**told, **cluster}), groups
+    return known({**told, **cluster}), groups
 
 
 def _section(lines: Iterable[str]) -> tuple[Configuration, dict[str, int | None]]:
@@ -151,7 +151,3 @@ def _time(text: object, clock: Clock) -> str | None:
     """The first time in a text, as Go prints it: ``2026-11-30 09:00:01.5 +0000 UTC``."""
     found = _TIME.search(text) if isinstance(text, str) else None
     return clock.read(f"{found[1]}T{found[2]}Z") if found else None
-
-
-def _known(data: Configuration) -> Configuration:
-    return {key: value for key, value in data.items() if value is not None}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from collector.kubernetes.access import permissions
 from collector.kubernetes.environment import ENVIRONMENT
 from collector.kubernetes.event_rows import event_rows
 from collector.kubernetes.events import Event
@@ -17,7 +18,6 @@ from collector.kubernetes.kinds import (
     NODES,
     PODS,
     VOLUMES,
-    permissions,
 )
 from collector.kubernetes.objects import Pod
 from collector.kubernetes.reading import Reading

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from collector.kubernetes.client import METADATA_LIST, Api, ApiError
 from collector.kubernetes.kinds import OWNERS
-from collector.kubernetes.objects import is_part
+from collector.kubernetes.references import is_part
 from collector.source import Probe
 
 BLIND = "owner chains end before it"

@@ -20,7 +20,7 @@ from collector.kubernetes.demand import effective_request
 from collector.kubernetes.discovery import Resource, find, remedy
 from collector.kubernetes.kinds import EVENTS, KINDS, PODS, UNREAD
 from collector.kubernetes.objects import Metadata, Object, OwnerReference, Pod
-from collector.kubernetes.owners import controller
+from collector.kubernetes.references import askable, controller
 from collector.kubernetes.snapshot import Snapshot
 from ledger.facts import Gap
 
@@ -128,7 +128,7 @@ class _Reader:
 
     def _unlisted(self, reference: OwnerReference) -> bool:
         """Whether an object that is not there was not looked for; else it is gone."""
-        if not reference.askable or reference.uid in self._asked:
+        if not askable(reference) or reference.uid in self._asked:
             return False
         what = (reference.group, reference.kind)
         return what not in UNREAD and (what in self._missing or what not in _LISTED)

@@ -19,7 +19,7 @@ from collector.kubernetes.job_objects import (
     Workflow,
 )
 from collector.kubernetes.objects import Condition
-from collector.kubernetes.states import Clock, Configuration, common, plain, true
+from collector.kubernetes.states import Clock, Configuration, common, known, plain, true
 
 ENDED = ("finished", "failed", "stopped")
 _WELL = ("Complete", "Completed", "Succeeded")
@@ -81,7 +81,7 @@ def ray_cluster(item: RayCluster, clock: Clock) -> Configuration:
     return {
         **plain(item.spec),
         **_without(plain(status), "lastUpdateTime", "stateTransitionTimes"),
-        **_known(labels),
+        **known(labels),
         **common(item, clock),
     }
 
@@ -100,7 +100,7 @@ def job(item: Job, clock: Clock) -> Configuration:
         **_without(plain(status), *told),
         **common(item, clock),
         **_life(state, clock.read(status.start_time), finished),
-        **_known({"reason": ended.reason if ended else None}),
+        **known({"reason": ended.reason if ended else None}),
     }
 
 
@@ -136,7 +136,7 @@ def volcano_job(item: VolcanoJob, clock: Clock) -> Configuration:
         **_without(plain(status), "state", "conditions"),
         **common(item, clock),
         **_life(state, started or None, ended),
-        **_known({"phase": phase, "reason": now.reason if now else None}),
+        **known({"phase": phase, "reason": now.reason if now else None}),
     }
 
 
@@ -146,7 +146,7 @@ def workflow(item: Workflow, clock: Clock) -> Configuration:
     state = _ARGO.get(status.phase or "", "suspended" if item.spec.suspend else "pending")
     return {
         **plain(item.spec),
-        **_known({"phase": status.phase}),
+        **known({"phase": status.phase}),
         **common(item, clock),
         **_life(state, clock.read(status.started_at), clock.read(status.finished_at)),
     }
@@ -155,11 +155,7 @@ def workflow(item: Workflow, clock: Clock) -> Configuration:
 def _life(state: str, started: str | None, finished: str | None) -> Configuration:
     """State and times; what has not ended has no end, whatever an earlier attempt left."""
     ended = finished if state in ENDED else None
-    return {"state": state, **_known({"startedAt": started, "finishedAt": ended})}
-
-
-def _known(data: Configuration) -> Configuration:
-    return {key: value for key, value in data.items() if value is not None}
+    return {"state": state, **known({"startedAt": started, "finishedAt": ended})}
 
 
 def _without(data: Configuration, *keys: str) -> Configuration:

@@ -1,4 +1,4 @@
-"""The kinds of objects that are listed, and the access that this needs."""
+"""The kinds of objects that are listed, and those of further owners."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from collector.kubernetes.scaling_objects import (
     ProvisioningRequest,
 )
 from collector.kubernetes.volume_objects import PersistentVolume, PersistentVolumeClaim
-from collector.source import KubernetesAccess, Permissions
 from collector.systems import SYSTEMS
 
 
@@ -275,27 +274,3 @@ OWNERS: tuple[tuple[str, str], ...] = tuple(
     if (owner.group, owner.kind) not in {(kind.group, kind.name) for kind in KINDS}
 )
 """Group and resource of further owners, which are asked for where an object names one."""
-
-
-def permissions() -> Permissions:
-    """The access that a live cluster needs: get and list, one rule per API group.
-
-    A kind of which one object is read has a rule of its own, which names it.
-    """
-    groups: dict[str, list[str]] = {}
-    for kind in KINDS:
-        if not kind.only:
-            groups.setdefault(kind.group, []).append(kind.plural)
-    for group, plural in OWNERS:
-        groups.setdefault(group, []).append(plural)
-    single = (
-        KubernetesAccess(kind.group, (kind.plural,), kind.only[1:], kind.only[0])
-        for kind in KINDS
-        if kind.only
-    )
-    return Permissions(
-        kubernetes=(
-            *(KubernetesAccess(group, tuple(sorted(names))) for group, names in groups.items()),
-            *single,
-        )
-    )

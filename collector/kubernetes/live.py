@@ -8,7 +8,7 @@ from pathlib import Path
 
 from collector.kubernetes.client import Api, ApiError
 from collector.kubernetes.decode import BROKEN, decode, document, rest
-from collector.kubernetes.discovery import probe_others, resources, versions
+from collector.kubernetes.discovery import probe_others, remedy, resources, versions
 from collector.kubernetes.further import read_others
 from collector.kubernetes.kinds import KINDS, PODS, Kind
 from collector.kubernetes.objects import Object
@@ -67,7 +67,10 @@ class LiveReader:
             except ApiError as error:
                 _must_go_on(kind, error)
                 if _spared(kind, error):
-                    found.notes.append(f"{kind.resource} cannot be listed; blind: {kind.blind}")
+                    found.notes.append(
+                        f"{kind.resource} cannot be listed; blind: {kind.blind}; "
+                        f"{_remedy(kind, error)}"
+                    )
                 else:
                     found.gaps.append(_gap(kind, error))
                 continue
@@ -227,11 +230,11 @@ def _remedy(kind: Kind, error: ApiError) -> str:
     if error.status == 403 and kind.only:
         namespace, name = kind.only
         return f"grant get and list on {kind.resource} named {name} in a Role of {namespace}"
-    if error.status == 403:
-        return f"grant get and list on {kind.resource} in a ClusterRole"
     if error.status == 401:
         return "renew the login, or ask who serves it why it knows us not"
-    return "is the server up and the address right?" if error.status == 0 else "try again"
+    if error.status == 0:
+        return "is the server up and the address right?"
+    return remedy(kind.resource, error)
 
 
 def _advice(kind: Kind, error: ApiError) -> str:

@@ -7,7 +7,6 @@ one object, never the list.
 
 from __future__ import annotations
 
-import re
 from typing import TypeVar
 
 import msgspec
@@ -15,7 +14,6 @@ import msgspec
 V = TypeVar("V")
 Scalar = str | int | float | bool | None
 """A value that is kept as it is: versions of a custom resource differ in how they write it."""
-_VERSION = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[a-z]([-a-z0-9]*[a-z0-9])?")
 
 
 class Part(msgspec.Struct, rename="camel", gc=False):
@@ -35,14 +33,6 @@ class OwnerReference(Part):
     def group(self) -> str:
         """API group, empty for the core."""
         return self.api_version.rpartition("/")[0]
-
-    @property
-    def askable(self) -> bool:
-        """Whether it can be asked for: whoever makes a pod writes here what he likes.
-
-        A name that is no part of a path, such as ``../../secrets/s``, would lead elsewhere.
-        """
-        return bool(self.uid and _VERSION.fullmatch(self.api_version)) and is_part(self.name)
 
 
 class Metadata(Part):
@@ -286,8 +276,3 @@ class Document(Part):
     api_version: str = ""
     metadata: ListMetadata | None = None
     items: list[msgspec.Raw] | None = None
-
-
-def is_part(name: str) -> bool:
-    """Whether a name may be a part of a path: what the API itself demands of names."""
-    return name not in ("", ".", "..") and "/" not in name and "%" not in name

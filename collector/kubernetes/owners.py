@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from collector import systems
 from collector.kubernetes.job_objects import RayJob
 from collector.kubernetes.kinds import EVENTS
-from collector.kubernetes.objects import Metadata, Object, OwnerReference, Pod
+from collector.kubernetes.objects import Metadata, Object, Pod
+from collector.kubernetes.references import controller
 from collector.kubernetes.snapshot import Snapshot
 from collector.systems import Link
 
@@ -111,16 +112,3 @@ class Owners:
         if born and pod.metadata.creation_timestamp and born > pod.metadata.creation_timestamp:
             return None
         return owner
-
-
-def controller(metadata: Metadata) -> OwnerReference | None:
-    """The reference to what controls an object, else its first one; None if it has none.
-
-    A node "owns" the pods that its kubelet runs from files. It is no workload.
-    """
-    references = [item for item in metadata.owner_references or () if not _node(item)]
-    return next((item for item in references if item.controller), next(iter(references), None))
-
-
-def _node(reference: OwnerReference) -> bool:
-    return reference.kind == "Node" and not reference.group

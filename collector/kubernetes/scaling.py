@@ -14,7 +14,7 @@ from collector.kubernetes.scaling_objects import (
     NodePool,
     ProvisioningRequest,
 )
-from collector.kubernetes.states import Clock, Configuration, plain, since
+from collector.kubernetes.states import Clock, Configuration, known, plain, since
 from collector.labels import NodeLabels
 
 MANAGERS: Mapping[str, str] = {
@@ -73,7 +73,7 @@ def node_pool(item: NodePool, _: Clock) -> Configuration:
 
 def node_claim(item: NodeClaim, clock: Clock) -> Configuration:
     """A machine of Karpenter: its pool and node, and since when it can be consolidated or left."""
-    return _known(
+    return known(
         {
             **plain(item.spec),
             "nodePool": item.labels.get("karpenter.sh/nodepool"),
@@ -89,7 +89,7 @@ def node_claim(item: NodeClaim, clock: Clock) -> Configuration:
 def provisioning_request(item: ProvisioningRequest, clock: Clock) -> Configuration:
     """Nodes asked for all at once; ``conditions``: Accepted, Provisioned, Failed, ..."""
     given = item.spec.parameters or {}
-    return _known(
+    return known(
         {
             "provisioningClassName": item.spec.provisioning_class_name,
             "parameters": {name: given[name] for name in _PARAMETERS if name in given} or None,
@@ -117,7 +117,7 @@ def pod(item: Pod, clock: Clock) -> Configuration | None:
     if not kept and not _holds_device(item):
         return None
     meta = item.metadata
-    return _known(
+    return known(
         {
             **kept,
             "node": item.spec.node_name,
@@ -145,7 +145,7 @@ def node(item: Node) -> Configuration | None:
     if not kept and not leaving and not item.spec.unschedulable:
         return None
     group = group_of(item)
-    return _known(
+    return known(
         {
             "kept": kept or None,
             "leaving": sorted(leaving) or None,
@@ -199,7 +199,3 @@ def _group(group: _Group) -> Configuration:
         "capacityTypes": dict(sorted(group.capacity.items())),
     }
     return {"manager": group.manager, **counted, **group.told}
-
-
-def _known(data: Configuration) -> Configuration:
-    return {key: value for key, value in data.items() if value is not None}

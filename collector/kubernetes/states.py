@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from collector.kubernetes.objects import Condition, Metadata, Object
+from collector.kubernetes.references import controller
 from collector.kubernetes.rejects import Rejected, Rejects
 from collector.kubernetes.times import moment
 
@@ -43,7 +44,7 @@ class Clock:
 def plain(part: msgspec.Struct | None) -> Configuration:
     """A part as JSON data, without what it does not say."""
     data: Configuration = {} if part is None else msgspec.to_builtins(part)
-    return {key: value for key, value in data.items() if value is not None}
+    return known(data)
 
 
 def true(conditions: Iterable[Condition] | None, *types: str) -> Condition | None:
@@ -65,9 +66,13 @@ def since(
 
 def owner(metadata: Metadata) -> Configuration | None:
     """Kind and name of the object that controls this one; None: nobody does."""
-    references = metadata.owner_references or ()
-    found = next((item for item in references if item.controller), next(iter(references), None))
+    found = controller(metadata)
     return {"kind": found.kind, "name": found.name, "uid": found.uid} if found else None
+
+
+def known(data: Configuration) -> Configuration:
+    """What is told, without what is not."""
+    return {key: value for key, value in data.items() if value is not None}
 
 
 def common(item: Object, clock: Clock) -> Configuration:

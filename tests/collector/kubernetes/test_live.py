@@ -18,7 +18,7 @@ import yaml
 
 from collector.kubernetes import from_settings
 from collector.kubernetes.collect import KubernetesCollector
-from collector.kubernetes.kinds import OWNERS
+from collector.kubernetes.kinds import KINDS, OWNERS, Kind
 from collector.kubernetes.live import LiveReader
 from ledger.errors import AccessError, SourceError
 from ledger.settings import Cluster, KubernetesSource
@@ -120,6 +120,22 @@ def test_one_forbidden_kind_is_a_gap_and_its_table_absent() -> None:
     (gap,) = facts.gaps
     assert gap.reason == "access_denied"
     assert "grant get and list on nodes" in gap.detail
+
+
+@pytest.mark.parametrize(
+    "kind", [kind for kind in KINDS if kind.name != "Pod"], ids=lambda kind: kind.resource
+)
+def test_each_kind_that_is_forbidden_is_named_with_its_permission(kind: Kind) -> None:
+    """By a gap, or by a note where only a hint is lost; the rest of the cluster is there."""
+    (path, *_) = kind.paths
+    one = thing(f"{kind.group}/{kind.versions[0]}".lstrip("/"), kind.name, "x")
+    lists = {PODS: pods(1), NODES: [node()], path: [one]}
+    with ApiServer(lists, {path: [Fault(403)]}, now=NOW) as server:
+        facts = collect(server=server.url)
+    assert names(facts.tables["workloads"]) == ["p00"]
+    told = [gap.detail for gap in facts.gaps] if not kind.optional else facts.notes
+    assert [text for text in told if f"grant get and list on {kind.resource} " in text]
+    assert {gap.reason for gap in facts.gaps} <= {"access_denied"}
 
 
 def test_a_forbidden_kind_that_is_not_installed_is_no_gap() -> None:
