@@ -413,7 +413,11 @@ USAGE = Table(
             "gpu_activity (ratio), cpu_usage (cores), memory_working_set (bytes), "
             "cpu_above_request and memory_above_request (the same, above the request at each "
             "sample; only where use crosses it), "
-            "network_receive and network_transmit (bytes per second), up (1 per scrape)",
+            "network_receive and network_transmit (bytes per second), up (1 per scrape); of "
+            "engines in a pod: generation_tokens and prompt_tokens (tokens per second), "
+            "requests_running, requests_waiting, kv_cache_usage (ratio), preemptions and "
+            "requests_finished (per second); of Ray: "
+            "ray_gpu_utilization (ratio), object_store_spilled (bytes)",
             required=True,
         ),
         "slot": _time("start of the slot", required=True),

@@ -6,7 +6,8 @@ most. Of the network, whose least and most nothing asks for, the mean alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 import polars as pl
@@ -21,6 +22,22 @@ from ledger.window import Window
 
 
 @dataclass(frozen=True)
+class Parts:
+    """What a pod consists of, where it is neither containers nor network interfaces.
+
+    Args:
+        chosen: From ``Cleaned.meanings`` those that count, with ``thing``: what is counted once;
+            and ``turn``: which series of a thing does, the least first.
+        mean: Whether a pod has the mean of its things, not their sum.
+        only: Labels that must have this value.
+    """
+
+    chosen: Callable[[pl.DataFrame], pl.DataFrame]
+    mean: bool = False
+    only: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Meter:
     """A meter of pods.
 
@@ -30,6 +47,7 @@ class Meter:
         counter: Whether its rate is meant.
         sandbox: Whether the pod has it as a whole, by network interface.
         kept: The statistics that are kept of a slot.
+        parts: What the pod consists of; None = containers or interfaces.
     """
 
     name: str
@@ -37,6 +55,36 @@ class Meter:
     counter: bool = False
     sandbox: bool = False
     kept: tuple[str, ...] = ("mean", "min", "max")
+    parts: Parts | None = None
+
+    def chosen(self, meanings: pl.DataFrame) -> pl.DataFrame:
+        """The series that count, of ``Cleaned.meanings`` or ``clean.label_table``."""
+        if self.parts is None:
+            return (interfaces if self.sandbox else named_containers)(meanings)
+        columns = self.series.columns
+        own = [
+            pl.col(column) == value
+            for label, value in self.parts.only.items()
+            for column, labels in columns.items()
+            if label in labels
+        ]
+        return self.parts.chosen(meanings.filter(own) if own else meanings)
+
+    def loose(self, meanings: pl.DataFrame) -> list[str]:
+        """A note of the series that name no pod, though they should; of ``Parts`` only."""
+        if self.parts is None:
+            return []
+        nameless = pl.any_horizontal(pl.col("namespace", "pod").is_null())
+        count = meanings.filter(nameless)["ident"].n_unique()
+        one = count == 1
+        told = f"{count} series {'names' if one else 'name'} no pod and {'is' if one else 'are'}"
+        return [f"{self.series.metric}: {told} left out"] if count else []
+
+    @property
+    def about(self) -> list[str]:
+        """Columns of ``chosen`` that tell what a series counts towards."""
+        place = ["ident", "namespace", "pod"]
+        return place if self.parts is None else [*place, "thing", "turn"]
 
 
 METERS = (
@@ -76,16 +124,16 @@ def pod_rows(cleaned: Cleaned, meter: Meter, known: Known, window: Window) -> pl
     Returns:
         Rows of ``finished`` and of ``above``.
     """
-    chosen = (interfaces if meter.sandbox else named_containers)(cleaned.meanings)
+    chosen = meter.chosen(cleaned.meanings)
     samples = cleaned.samples.join(
         chosen.select("meaning"), on="meaning", how="semi", maintain_order="left"
     )
     if meter.counter:
         samples = rates(samples, cleaned.interval)
-    tenants = chosen.select("ident", "namespace", "pod").unique(
-        "ident", keep="first", maintain_order=True
+    tenants = chosen.select(meter.about).unique("ident", keep="first", maintain_order=True)
+    samples = with_life(
+        samples, tenants.select("ident", "namespace", "pod"), known.lives, cleaned.interval
     )
-    samples = with_life(samples, tenants, known.lives, cleaned.interval)
     slots = statistics(samples, ["ident", "life"], window).join(tenants, on="ident", how="left")
     rows = finished(slots, meter, known, cleaned.interval)
     if meter.name not in above.METERS:
@@ -99,16 +147,22 @@ def finished(slots: pl.DataFrame, meter: Meter, known: Known, interval: timedelt
 
     Args:
         slots: ``ident``, ``life``, ``namespace``, ``pod``, ``slot``, the statistics kept and
-            ``samples``, per container or interface.
+            ``samples``, per container or interface; of other things also ``thing``, ``turn``.
         meter: Which meter.
         known: The pods.
         interval: Usual distance of the samples.
     """
+    each = pl.col(*meter.kept)
+    if meter.parts is not None:
+        key = ["namespace", "pod", "life", "slot", "thing"]
+        slots = slots.sort(*key, "turn", -pl.col("samples"), "ident")
+        slots = slots.unique(key, keep="first", maintain_order=True)
+    mean = meter.parts is not None and meter.parts.mean
     pods = (
         slots.join(uids(known.lives), on="life", how="left")
         .sort("namespace", "pod", "uid", "slot", "ident")
         .group_by("namespace", "pod", "uid", "slot", maintain_order=True)
-        .agg(pl.col(*meter.kept).sum(), pl.col("samples").max())
+        .agg(each.mean() if mean else each.sum(), pl.col("samples").max())
     )
     places = known.lives.drop_nulls(["uid", "node"])
     places = places.unique("uid", keep="last", maintain_order=True)

@@ -13,6 +13,8 @@ from collector.prometheus import push
 from collector.prometheus import series as s
 from collector.prometheus.access import Access
 from collector.prometheus.card_series import CARD_SERIES, MEASURES
+from collector.prometheus.engine_series import ENGINE_SERIES
+from collector.prometheus.engines import ENGINE_METERS
 from collector.prometheus.metric import Series
 from collector.prometheus.policy_series import POLICY_SERIES
 from collector.prometheus.source import Reading
@@ -29,6 +31,7 @@ METERS = (
     s.NETWORK_RECEIVE,
     s.NETWORK_TRANSMIT,
     *CARD_SERIES,
+    *ENGINE_SERIES,
 )
 """What is asked for by slots of a quarter of an hour."""
 
@@ -133,6 +136,9 @@ def _meter_times(series: Series) -> str:
         return "about 12"
     if series is s.MEMORY:
         return "about 10"
+    for meter in ENGINE_METERS:
+        if series in meter.series:
+            return f"about {8 if meter.counter else 10} for each name that is held"
     if series in (measure.series for measure in MEASURES):
         return "about 19, if no more trusted series speaks of all nodes"
     return "beside the activity of cards"

@@ -12,6 +12,7 @@ from datetime import timedelta
 from collector.labels import sanitised
 from collector.prometheus.annotation_series import pod_annotations
 from collector.prometheus.card_series import CARD_SERIES, GPU_ACTIVE, GPU_UTIL, MEASURES
+from collector.prometheus.engine_series import ENGINE_SERIES
 from collector.prometheus.metric import Series, same
 from collector.prometheus.policy_series import POLICY_SERIES
 from collector.prometheus.volume_series import VOLUME_SERIES
@@ -212,6 +213,7 @@ ALL = (
     NETWORK_RECEIVE,
     NETWORK_TRANSMIT,
     *CARD_SERIES,
+    *ENGINE_SERIES,
     *VOLUME_SERIES,
     *POLICY_SERIES,
 )

@@ -1,8 +1,9 @@
 """Coverage per node and meter: samples seen over samples expected.
 
 What is expected follows from what was there, not from what was sampled: of pods, the time that they
-ran on a node; of cards, those of the node for as long as it was up. A node whose exporter is down
-has rows with nothing seen, so that nobody takes its silence for idleness.
+ran on a node; of engines, that of the pods with any sample of it; of cards, those of the node for
+as long as it was up. A node whose exporter is down has rows with nothing seen, so that nobody takes
+its silence for idleness.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from collector.prometheus.engines import ENGINE_METERS
 from collector.prometheus.slots import SLOT
 from ledger.schema import COVERAGE
 
 POD_METERS = ("cpu_usage", "memory_working_set", "network_receive", "network_transmit")
+ENGINES = tuple(meter.name for meter in ENGINE_METERS)
 CARD_METER = "gpu_activity"
 LOW = 0.9
 """Below this share of a meter on a node, a note names the node."""
@@ -54,7 +57,7 @@ def coverage(usage: pl.DataFrame, present: Present) -> pl.DataFrame:
     found = [_nodes(usage, full["up"], present)] if "up" in full else []
     found += [
         _pods(usage.filter(pl.col("meter") == meter), meter, full[meter], present)
-        for meter in POD_METERS
+        for meter in (*POD_METERS, *ENGINES)
         if meter in full
     ]
     if CARD_METER in full:
@@ -120,6 +123,8 @@ def _pods(usage: pl.DataFrame, meter: str, full: int, present: Present) -> pl.Da
     ran = present.pods.filter(pl.col("state") == "running", pl.col("node").is_not_null())
     if meter.startswith("network"):
         ran = ran.join(present.host_network, on="uid", how="anti")
+    if meter in ENGINES:  # which pods serve is known only by what they say
+        ran = ran.join(usage.select("uid").unique(), on="uid", how="semi")
     expected = ran.group_by("node", "uid").agg(seconds=_seconds().sum())
     seen = usage.group_by("uid").agg(seen=pl.col("samples").sum())
     placed = expected.join(seen, on="uid", how="left").with_columns(

@@ -11,6 +11,7 @@ from collector.prometheus.activity import Activity, Gauges, by_samples, read_act
 from collector.prometheus.card_series import Measure
 from collector.prometheus.cards import card_rows
 from collector.prometheus.clean import Cleaned
+from collector.prometheus.engines import ENGINE_METERS, engine_rows
 from collector.prometheus.meters import METERS, Known, Meter, pod_rows
 from collector.prometheus.nodes import Nodes
 from collector.prometheus.pushed.asking import NotPushedError
@@ -67,6 +68,10 @@ def read_usage(
             if meter.sandbox:
                 told = told.join(host_network, on="uid", how="anti", maintain_order="left")
             parts.append(told)
+    for engine in ENGINE_METERS:
+        told = engine_rows(reader, engine, lambda it: _pods(reader, it, known))
+        if told is not None:
+            parts.append(told)
     models = pl.DataFrame(schema={"node": pl.String, "model": pl.String})
     slot = ["node", "device", "slot"]
     seen = pl.DataFrame(schema={name: USAGE.schema[name] for name in slot})
@@ -109,7 +114,10 @@ def _pods(reader: Reader, meter: Meter, known: Known) -> pl.DataFrame | None:
         with suppress(NotPushedError, QueryError):
             return pushed_rows(reader, push, meter, known)
     cleaned = reader.read(meter.series)
-    return None if cleaned is None else pod_rows(cleaned, meter, known, reader.window)
+    if cleaned is None:
+        return None
+    reader.notes += meter.loose(cleaned.meanings)
+    return pod_rows(cleaned, meter, known, reader.window)
 
 
 def _cards(reader: Reader, nodes: Nodes | None, lives: pl.DataFrame) -> list[Activity]:

@@ -14,8 +14,6 @@ from collector.prometheus.meters import (
     Known,
     Meter,
     finished,
-    interfaces,
-    named_containers,
     pod_rows,
 )
 from collector.prometheus.pushed.asking import ROWS, Asker, NotPushedError, listed
@@ -47,7 +45,7 @@ def pushed_rows(reader: Reader, push: PushDown, meter: Meter, known: Known) -> p
     """
     if reader.names(meter.series) != [meter.series.metric]:
         raise NotPushedError
-    asker = Asker(reader, push, meter.series, _SANDBOX if meter.sandbox else _NAMED)
+    asker = Asker(reader, push, meter.series, _only(meter))
     interval = asker.interval()
     cells = cells_of(interval)
     if cells is None:
@@ -99,10 +97,9 @@ class _Found:
             if meter.counter
             else gauges(rows, meter.series.ceiling)
         )
-        chosen = (interfaces if meter.sandbox else named_containers)(table)
-        slots = rows.join(
-            chosen.select("series", "ident", *_NAME), on="series", maintain_order="left"
-        )
+        asker.reader.notes += meter.loose(table)
+        chosen = meter.chosen(table).select("series", *meter.about)
+        slots = rows.join(chosen, on="series", maintain_order="left")
         several = table.filter(pl.len().over("ident") > 1)
         return cls(slots, several.drop_nulls(_NAME).select(_NAME).unique())
 
@@ -157,6 +154,13 @@ def _lengths(slots: pl.DataFrame, window: Window) -> float:
     return float(slots["samples"].sum()) / (window.seconds / 3600)
 
 
+def _only(meter: Meter) -> str:
+    """The matchers of the series that are asked for."""
+    if meter.parts is not None:
+        return ",".join(f'{label}="{value}"' for label, value in meter.parts.only.items())
+    return _SANDBOX if meter.sandbox else _NAMED
+
+
 def _lonely(asker: Asker, meter: Meter) -> pl.DataFrame:
     """Pods of which only series are held that were not asked for; and the account of these.
 
@@ -179,6 +183,8 @@ def _lonely(asker: Asker, meter: Meter) -> pl.DataFrame:
     }
     if meter.sandbox:
         del asked["lonely"]
+    if meter.parts is not None:  # there are no others that could stand for them
+        asked = {"read": asked["read"]}
     told = asker.at(asked, wide.end)
     asker.reader.samples += int(told["read"]["value"].sum())
     alone = told.get("lonely")
@@ -186,6 +192,8 @@ def _lonely(asker: Asker, meter: Meter) -> pl.DataFrame:
     if texts.str.contains('"exported_').any():
         raise NotPushedError
     lonely = _names(texts)
+    if meter.parts is not None:
+        return lonely
     odd = _names(told["odd"]["labels"]).join(lonely, on=_NAME, how="anti")
     if odd.height:
         _account(asker, odd, other=_NAMED if meter.sandbox else _SANDBOX)
