@@ -30,8 +30,11 @@ TIMEOUT = (5.0, 60.0)  # seconds to connect, and between two reads
 ATTEMPTS = 5
 LONGEST_WAIT = 30.0  # seconds; a server that asks for more is taken at its word only so far
 PATIENCE = 180.0  # seconds for all attempts of one request
-LONGEST_LOSS = 300.0  # seconds spent on requests that failed; from then on each is tried once
+LONGEST_LOSS = 300.0  # seconds spent on requests that failed; from then on each is tried once,
+# and after twice as long none is made any more
 NOT_ACCEPTABLE = 406
+EXPIRED = 410
+"""Statuses that a reader of lists has an answer to."""
 # What the official client raises over a kubeconfig of another shape than it expects.
 _ODD = (ValueError, TypeError, AttributeError, LookupError)
 
@@ -139,6 +142,8 @@ class Api:
         return known
 
     def _patiently(self, url: str, accept: str) -> bytes:
+        if self._lost > 2 * LONGEST_LOSS:
+            raise _Transient(0, f"{self.host} is not asked any more: it failed for too long")
         if self._lost > LONGEST_LOSS:
             # A server that fails us again and again is not waited for anew at each of its kinds.
             return self._once(url, accept)

@@ -14,7 +14,7 @@ from fractions import Fraction
 import msgspec
 
 from collector.cards import choose
-from collector.kubernetes.client import METADATA, METADATA_LIST, Api, ApiError
+from collector.kubernetes.client import EXPIRED, METADATA, METADATA_LIST, Api, ApiError
 from collector.kubernetes.decode import BROKEN, document
 from collector.kubernetes.demand import effective_request
 from collector.kubernetes.discovery import Resource, find, remedy
@@ -76,6 +76,11 @@ def read_others(api: Api, found: Snapshot, missing: frozenset[Type], page: int) 
             return
         if not all(reader.read(what, wanted[what]) for what in sorted(wanted)):
             return
+    if wanted := reader.wanted(pods):
+        kinds = ", ".join(kind for _, kind in sorted(wanted))
+        found.notes.append(
+            f"more than {DEPTH} owners above each other; chains end at {kinds[:200]}"
+        )
 
 
 def _cards(pod: Pod) -> bool:
@@ -188,6 +193,9 @@ class _Reader:
                 raw = self._api.get(resource.every, query, METADATA_LIST)
                 answer = document(raw)
             except ApiError as error:
+                if error.status == EXPIRED and "continue" in query:
+                    query = {}  # what was found stays; the rest is sought in one piece
+                    continue
                 raise _Refused(resource.name, error) from error
             except BROKEN as error:
                 raise _Refused(resource.name, ApiError(502, str(error))) from error
@@ -202,7 +210,7 @@ class _Reader:
             token = answer.metadata.continue_ if answer.metadata else None
             if not left or not token:
                 return
-            query["continue"] = token
+            query = {"limit": self._page, "continue": token}
 
     def _say(self, what: Type, some: _Wanted, refused: _Refused) -> None:
         status = refused.error.status

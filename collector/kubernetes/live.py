@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from collector.kubernetes.client import Api, ApiError
+from collector.kubernetes.client import EXPIRED, Api, ApiError
 from collector.kubernetes.decode import BROKEN, decode, document, rest
 from collector.kubernetes.discovery import probe_others, remedy, resources, versions
 from collector.kubernetes.further import read_others
@@ -20,7 +20,6 @@ from ledger.facts import Gap
 from ledger.settings import KubernetesSource
 
 PAGE = 500
-EXPIRED = 410
 # A list that expires this often while it is paged is read in one piece.
 RESTARTS = 2
 

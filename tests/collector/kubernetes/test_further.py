@@ -328,3 +328,23 @@ def test_a_version_that_nobody_knew_of_is_listed_too() -> None:
     facts = read(ApiServer(by_list([node(), jobs]), now=NOW))
     (found,) = facts.tables["resources"].rows(named=True)
     assert (found["kind"], json.loads(found["configuration"])["state"]) == ("JobSet", "suspended")
+
+
+def test_a_search_whose_pages_expire_goes_on() -> None:
+    tops = [tune(f"t{n:03}", labels={"owner": f"o{n}"}) for n in range(600)]
+    pods = [made(f"p{n}", tops[n]) for n in range(0, 600, 20)]
+    faults = {TUNES: [Fault(410, only_continued=True)]}
+    facts = read(ApiServer(by_list([node(), *tops, *pods]), faults, now=NOW))
+    assert json.loads(row(facts, "p0")["owner_labels"]) == {"owner": "o0"}
+    assert json.loads(row(facts, "p580")["owner_labels"]) == {"owner": "o580"}
+    assert not facts.gaps
+
+
+def test_a_chain_of_fifty_ends_and_says_so() -> None:
+    owners: list[Json] = []
+    for number in range(50):
+        above = owners[-1:]
+        owners.append(thing(f"g{number}.example/v1", f"K{number}", f"k{number}", owners=above))
+    facts = read(ApiServer(by_list([node(), *owners, made("p", owners[-1])]), now=NOW))
+    assert len(chain(facts, "p")) == further.DEPTH + 1
+    assert [note for note in facts.notes if "chains end at K39" in note]

@@ -258,15 +258,26 @@ def test_a_list_that_goes_round_is_given_up() -> None:
     assert "goes round in a circle" in gap.detail
 
 
+@pytest.mark.parametrize(("loss", "tries"), [(1e9, [3, 3, 3]), (1e-9, [3, 0, 0])])
 def test_a_server_that_fails_at_every_kind_is_not_waited_for_at_each(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, loss: float, tries: list[int]
 ) -> None:
-    monkeypatch.setattr("collector.kubernetes.client.LONGEST_LOSS", 0.0)
+    monkeypatch.setattr("collector.kubernetes.client.LONGEST_LOSS", loss)
     faults = {path: [Fault(429)] for path in (NODES, "/apis/batch/v1/jobs", "/api/v1/events")}
     with ApiServer({PODS: pods(1)}, faults, now=NOW) as server:
         facts = collect(server=server.url)
-        assert [len(server.seen(path)) for path in faults] == [3, 1, 1]
+        assert [len(server.seen(path)) for path in faults] == tries
+    assert names(facts.tables["workloads"]) == ["p00"]
     assert {gap.reason for gap in facts.gaps} == {"query_failed"}
+
+
+def test_after_some_losses_each_request_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("collector.kubernetes.client.LONGEST_LOSS", 0.3)
+    jobs = "/apis/batch/v1/jobs"
+    faults = {NODES: [Fault(503, seconds=0.11)], jobs: [Fault(503, times=2)]}
+    with ApiServer({PODS: pods(1)}, faults, now=NOW) as server:
+        collect(server=server.url)
+        assert [len(server.seen(path)) for path in faults] == [3, 1]
 
 
 def test_a_server_that_is_not_there() -> None:
