@@ -205,7 +205,7 @@ def test_samples_that_cannot_be_are_put_aside(
     usage = frame.filter(pl.col("__name__").str.contains("UTIL|ACTIVE"))
     assert not usage.is_empty()
     odd = usage.head(2).with_columns(
-        pl.Series("value", [float("nan"), -5.0]),
+        pl.Series("value", [float("nan"), -1.97e25]),
         timestamp=pl.col("timestamp") + pl.duration(seconds=7),
     )
     odd.write_parquet(world / "prometheus/odd.parquet")

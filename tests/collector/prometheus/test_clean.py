@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 from datetime import UTC, datetime, timedelta
 
 import polars as pl
@@ -12,6 +13,10 @@ from collector.prometheus.series import GPU_UTIL, MEMORY, NODE_INFO, POD_INFO, S
 from tests.collector.prometheus.builders import KSM, MINUTE, WINDOW, Sample, at, frame, line
 
 BASE = {**KSM, "node": "gpu-0", "provider_id": "aws:///a/i-0"}
+
+
+(STALE,) = struct.unpack(">d", bytes.fromhex("7ff0000000000002"))
+"""The NaN by which Prometheus marks the end of a series (`value.StaleNaN`)."""
 
 
 def cleaned(samples: list[Sample], series: Series = NODE_INFO, label: str | None = None) -> Cleaned:
@@ -34,12 +39,14 @@ def test_garbage_is_put_aside_by_reason_and_moves_nothing() -> None:
             (at("12:10:05"), math.nan),
             (at("12:20:05"), math.inf),
             (at("12:30:05"), -5.0),
+            (at("12:40:05"), -1.97e25),
+            (at("12:50:05"), STALE),
             (datetime(1, 1, 1, tzinfo=UTC), 2.0),
             (datetime(2099, 1, 1, tzinfo=UTC), 2.0),
         )
     ]
     result = cleaned([*good, *bad])
-    assert reasons(result) == {"nan": 1, "inf": 1, "negative": 1, "out_of_window": 2}
+    assert reasons(result) == {"nan": 2, "inf": 1, "negative": 2, "out_of_window": 2}
     assert result.samples.equals(cleaned(good).samples)
 
 
