@@ -154,12 +154,13 @@ def _work(
     from cli.clock import now
     from cli.stages import watching
     from cli.wiring import context_of
+    from collector.agent.connection import steady
     from collector.agent.runner import Runner
 
     watched = cluster.watched
     required = watched.required if watched else True
     context = context_of(loaded, create=True)
-    runner = Runner(cluster, loaded.base, now, loaded.settings.identity)
+    runner = Runner(cluster, loaded.base, steady(now), loaded.settings.identity)
     if once:
         return lambda: watching.once(context, runner, pace, required=required)
     return lambda: watching.follow(context, runner, pace, stop, required=required)

@@ -22,7 +22,7 @@ from cli.wiring import Context
 from collector.agent.merge import TABLES, merge
 from collector.agent.runner import Runner, Trouble
 from collector.agent.state import FURTHEST, STATE
-from ledger.errors import AccessError, RunbillError, SourceError
+from ledger.errors import AccessError, ConflictError, RunbillError, SourceError
 from ledger.schema import NODES, RESOURCES, WORKLOADS
 from ledger.window import Window
 
@@ -54,6 +54,10 @@ class Pace:
     tell: Callable[[str], None]
 
 
+class TakenError(ConflictError):
+    """Another agent writes the rows of this one."""
+
+
 def resume(context: Context, runner: Runner) -> datetime | None:
     """Take up what an earlier agent wrote; until when that had watched, None if there was none.
 
@@ -62,25 +66,50 @@ def resume(context: Context, runner: Runner) -> datetime | None:
     """
     source, today = runner.watch.source, runner.watch.day
     recent = Window.of_days(today - FURTHEST, today)
-    states = context.ledger.scan(RESOURCES, recent, source).filter(pl.col("kind") == STATE)
-    found = states.sort("day").last().select("day", "configuration").collect()
-    if found.is_empty():
+    states = _states(context, source, recent)
+    if not states:
         return None
-    day, configuration = found.row(0)
+    day = max(states)
     window = Window.of_day(day)
     pods = context.ledger.scan(WORKLOADS, window, source).sort("uid", "start").collect()
     nodes = context.ledger.scan(NODES, window, source).sort("node", "start").collect()
-    runner.restore(day, configuration, pods.to_dicts(), nodes.to_dicts())
+    runner.restore(day, states[day], pods.to_dicts(), nodes.to_dicts())
+    runner.watch.written = states
     return runner.watch.until
+
+
+def _states(context: Context, source: str, window: Window) -> dict[date, str]:
+    """Where an agent stood at its last writing of each day."""
+    rows = context.ledger.scan(RESOURCES, window, source).filter(pl.col("kind") == STATE)
+    return dict(rows.select("day", "configuration").collect().rows())
+
+
+def _alone(context: Context, watch: Watch) -> None:
+    """Two agents on one cluster would take each other's rows: who writes second ends.
+
+    Raises:
+        TakenError: The ledger does not stand as this agent found or left it.
+    """
+    days = watch.days()
+    if not days:
+        return
+    found = _states(context, watch.source, Window.of_days(days[0], days[-1]))
+    if any(found.get(day) != watch.written.get(day) for day in days):
+        raise TakenError(
+            f"{watch.source}: another agent writes these rows; this one ends",
+            "run one per cluster and ledger: one replica, strategy Recreate",
+        )
 
 
 def write(context: Context, watch: Watch, *, required: bool) -> int:
     """Write the days that are not finished; how many rows of them are new or changed.
 
     Raises:
+        TakenError: Another agent has written since.
         SourceError, LedgerError: The ledger cannot be written; nothing is dropped from memory.
     """
     until, count = watch.until, 0
+    _alone(context, watch)
     for day in watch.days():
         count += _write_day(context, watch, day, required=required)
     if until is not None:
@@ -97,6 +126,7 @@ def _write_day(context: Context, watch: Watch, day: date, *, required: bool) -> 
     tables = merge(watch, facts, earlier)
     for table in TABLES:
         context.ledger.replace(table, tables[table.name], window, source=source)
+    watch.written[day] = tables[RESOURCES.name]["configuration"].item()
     # The close comes last: where it is missing, the day is not finished.
     written = replace(facts, tables=tables, read=None)
     outcome = Collected(source, required, window, written, kind="agent")
@@ -130,6 +160,7 @@ def follow(context: Context, runner: Runner, pace: Pace, stop: Event, *, require
 
     Raises:
         AccessError: The server refuses us from the start.
+        TakenError: Another agent writes the same rows.
         LedgerError, SourceError: What an earlier agent wrote cannot be read.
     """
     pace.say(_resumed(runner, resume(context, runner)))
@@ -168,7 +199,9 @@ def _flush(context: Context, runner: Runner, pace: Pace, *, required: bool) -> f
         return started + min(pace.flush, RETRY)
     try:
         rows = write(context, runner.watch, required=required)
-    except RunbillError as error:
+    except TakenError:
+        raise
+    except (RunbillError, OSError) as error:
         pace.say(f"{runner.cluster}: not written, trying again: {error}")
         dropped = runner.watch.pods.shed(PENDING)
         if dropped:

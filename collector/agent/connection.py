@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
+from time import monotonic
 from typing import Any
 from urllib.parse import urlencode
 
@@ -18,6 +19,10 @@ LONGEST_LINE = 32 * 2**20
 """Bytes; an object of the API server has at most some 1.5 MB."""
 _DRIFT = timedelta(seconds=5)
 """What two clocks may differ before the server's counts: its Date has no parts of seconds."""
+
+
+Clocked = Callable[[], datetime]
+"""Tells what time it is."""
 
 
 class BrokenError(Exception):
@@ -113,6 +118,12 @@ class Lines:
                 size += len(rest)
             if size > LONGEST_LINE:
                 raise BrokenError(f"a line of more than {LONGEST_LINE} bytes")
+
+
+def steady(now: Callable[[], datetime], ticks: Callable[[], float] = monotonic) -> Clocked:
+    """A clock that goes on from now whatever is done to the machine's: no jump is time watched."""
+    begun, first = now(), ticks()
+    return lambda: begun + timedelta(seconds=ticks() - first)
 
 
 class Clock:

@@ -66,6 +66,8 @@ class Watch:
             "events": self.events,
         }
         self.watched: list[Interval] = []
+        self.written: dict[date, str] = {}
+        """Where the ledger says that this agent stood, by day; another's word differs."""
         self.unlisted: dict[str, tuple[str, datetime]] = {}
         self._versions: dict[str, str | None] = {}
         self._relists: list[tuple[datetime, float]] = []

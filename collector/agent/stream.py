@@ -26,7 +26,7 @@ from collector.kubernetes.objects import Object
 from collector.kubernetes.rejects import Rejected
 
 PAGE_SIZE = 500
-EXPIRED = 410
+BAD_REQUEST, EXPIRED, TIMEOUT = 400, 410, 504
 RESTARTS = 2
 """A list that expires this often while it is paged is read in one piece."""
 LIFETIME = (240.0, 480.0)
@@ -37,8 +37,8 @@ AT_ONCE = timedelta(seconds=10)
 """A watch resumed after no longer than this has nothing to catch up with."""
 CAUGHT_UP = timedelta(seconds=90)
 """When a resumed watch without bookmarks has caught up."""
-UNREADABLE = 3
-"""How often a watch may end in a line that is no JSON at one version before the kind is listed."""
+STUCK = 3
+"""How often a watch may fail at one version, by the server's word, before the kind is listed."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class Stream:
         self._sink = sink
         self._page = page
         self._since = since
-        self._unreadable = 0
+        self._stuck = 0
 
     def cycle(self) -> None:
         """List if no version is known, then watch until the connection ends.
@@ -194,9 +194,13 @@ class Stream:
     def _get(self, query: dict[str, str | int]) -> Page:
         path = self.kind.paths[0]
         try:
-            return PAGE.decode(self.api.get(path, query))
+            page = PAGE.decode(self.api.get(path, query))
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise ApiError(502, f"{path} answered no list: {error}") from error
+        if not page.metadata.resource_version:
+            # Nobody knows of what moment it is; taken for a list it would end every pod.
+            raise ApiError(502, f"{path} answered no list: it has no resourceVersion")
+        return page
 
     def watch(self, seconds: int | None = None) -> None:
         """Hand over changes until the connection ends, at the latest after some seconds.
@@ -215,6 +219,8 @@ class Stream:
                 self._clock.note(lines.date)
                 self._follow(lines)
         except ApiError as error:
+            if error.status in (BAD_REQUEST, TIMEOUT):
+                self._give_up(str(error))
             if error.status != EXPIRED:
                 raise
             self.version = None
@@ -237,13 +243,25 @@ class Stream:
         try:
             line = LINE.decode(text)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            self._unreadable += 1
-            if self._unreadable < UNREADABLE:
-                raise BrokenError(f"a line is no change: {error}") from error
-            self._unreadable, self.version = 0, None
-            raise ExpiredError("the same version ends in a line that cannot be read") from error
-        self._unreadable = 0
+            self._give_up(f"a line is no change: {error}")
+            raise BrokenError(f"a line is no change: {error}") from error
+        if line.type != "ERROR":
+            self._stuck = 0
         return line
+
+    def _give_up(self, why: str) -> None:
+        """List again if the same version has failed too often: the server may not know it.
+
+        After etcd was restored from a copy versions may lie ahead of the server's; it says so by
+        400 or 504, or by an ERROR, as often as it is asked.
+
+        Raises:
+            ExpiredError: It has.
+        """
+        self._stuck += 1
+        if self._stuck >= STUCK:
+            self._stuck, self.version = 0, None
+            raise ExpiredError(f"the same version fails again and again: {why}")
 
     def _take(self, line: Line, at: datetime, *, live: bool) -> None:
         if line.type == "ERROR":
@@ -259,11 +277,13 @@ class Stream:
         try:
             status = STATUS.decode(raw)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            self._give_up("an ERROR without a status")
             raise BrokenError("an ERROR without a status") from error
         text = f"{status.code} {status.reason or ''}: {status.message or ''}"[:300]
         if status.code == EXPIRED or status.reason in ("Expired", "Gone"):
             self.version = None
             raise ExpiredError(text)
+        self._give_up(text)
         raise BrokenError(text)
 
     def _hand_over(

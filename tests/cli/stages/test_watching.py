@@ -23,7 +23,7 @@ from collector.agent.stream import Alive, Seen, Started
 from collector.agent.wire import EVENTS, NODES, PODS
 from collector.kubernetes.decode import decode
 from collector.kubernetes.kinds import Kind
-from ledger.errors import SourceError
+from ledger.errors import ConflictError, SourceError
 from ledger.load import LoadedSettings
 from ledger.schema import CLOSES, COSTS, WORKLOADS
 from ledger.settings import Settings
@@ -176,3 +176,14 @@ def test_a_ledger_that_cannot_be_written_loses_nothing(
     write(context, watch, required=True)
     assert context.ledger.scan(WORKLOADS).select(pl.col("uid").n_unique()).collect().item() > 30
     assert len(watch.pods.known) < kept
+
+
+def test_of_two_agents_the_second_to_write_ends(context: Context) -> None:
+    one, _ = watched((DAY, DAY + timedelta(hours=12)))
+    other, _ = watched((DAY, DAY + timedelta(hours=6)))
+    write(context, one, required=True)
+    rows = context.ledger.scan(WORKLOADS).collect()
+    with pytest.raises(ConflictError, match="another agent"):
+        write(context, other, required=True)
+    assert context.ledger.scan(WORKLOADS).collect().equals(rows)
+    write(context, one, required=True)

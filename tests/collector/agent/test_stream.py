@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from collector.agent.connection import BrokenError, Clock, WatchApi
-from collector.agent.stream import Alive, Aside, ExpiredError, Item, Seen, Stream
+from collector.agent.connection import BrokenError, Clock, WatchApi, steady
+from collector.agent.stream import STUCK, Alive, Aside, ExpiredError, Item, Seen, Stream
 from collector.agent.wire import PODS
 from collector.kubernetes.client import ApiError
 from ledger.settings import KubernetesSource
@@ -136,3 +136,38 @@ def test_silence_is_a_cut(monkeypatch: pytest.MonkeyPatch) -> None:
         found.list()
         with pytest.raises(BrokenError):
             found.watch()
+
+
+@pytest.mark.parametrize(
+    "body", [b'{"kind": "Status", "metadata": {}}', b'{"metadata": {}, "items": []}']
+)
+def test_an_answer_without_a_version_is_no_empty_list(body: bytes) -> None:
+    with WatchServer(faults={PATH: [Fault(200, body=body, times=None)]}) as server:
+        found, items = stream(server)
+        with pytest.raises(ApiError, match="no list"):
+            found.cycle()
+    assert not any(isinstance(item, Alive) for item in items)
+
+
+@pytest.mark.parametrize("status", [400, 504, 0])
+def test_a_version_that_the_server_will_never_know_is_given_up(status: int) -> None:
+    """As after a restore of etcd; 0 stands for an ERROR on a good connection."""
+    error = b'{"type": "ERROR", "object": {"code": 504, "reason": "Timeout"}}\n'
+    faults = {f"{PATH}?watch": [Fault(status, times=None)]} if status else {}
+    with WatchServer(faults=faults, mangle=lambda *_: [error]) as server:
+        server.put(pod("a", running("08:05")))
+        found, _ = stream(server)
+        found.list()
+        for _ in range(STUCK - 1):
+            with pytest.raises((ApiError, BrokenError)):
+                found.watch()
+            assert found.version
+        with pytest.raises(ExpiredError):
+            found.watch()
+        assert found.version is None
+
+
+def test_a_jump_of_the_clock_is_no_time() -> None:
+    wall, ticks = iter([NOW, NOW + timedelta(hours=1)]), iter([5.0, 7.0])
+    clock = Clock(steady(lambda: next(wall), lambda: next(ticks)))
+    assert clock() == NOW + timedelta(seconds=2)
