@@ -94,7 +94,7 @@ def of_pod(pod: Pod, job: Mapping[str, str], names: frozenset[str] = ENVIRONMENT
         job: What its job sets for its processes, which is nearer to the run than the pod is.
         names: Names that are kept, from ``allowed``.
     """
-    found = dict(job)
+    found = {name: value for name, value in job.items() if name in names}
     for container in pod.spec.containers or ():
         for name, value in _values(container.env or (), pod.metadata).items():
             if name in names and not _hidden(value):
@@ -115,7 +115,8 @@ def of_ray_job(runtime_env: object, entrypoint: object) -> dict[str, str]:
         entrypoint: ``spec.entrypoint``: a command of the shell, perhaps with assignments before it.
 
     Returns:
-        Those that are kept; the command's win, as they do in the shell.
+        Those that a rule may name (``of_pod`` keeps what one does), and no secret; the command's
+        win, as they do in the shell.
     """
     return _of_runtime_env(runtime_env) | dict(_of_command(entrypoint))
 
@@ -127,7 +128,7 @@ def _of_runtime_env(text: object) -> dict[str, str]:
     return {
         name: value
         for name, told in variables.items()
-        if name in ENVIRONMENT and (value := plain_text(told)) and _plain(value)
+        if _candidate(name) and (value := plain_text(told)) and _plain(value)
     }
 
 
@@ -148,10 +149,14 @@ def _of_command(text: object) -> Iterator[tuple[str, str]]:
             begins = True
         elif begins and (found := _ASSIGNMENT.fullmatch(word)):
             name, value = found.groups()
-            if name in ENVIRONMENT and _plain(value):
+            if _candidate(name) and _plain(value):
                 yield name, value
         else:
             begins = begins and word in ("env", "export")
+
+
+def _candidate(name: str) -> bool:
+    return name in ENVIRONMENT or not _SECRET.search(name)
 
 
 def _plain(value: str) -> bool:

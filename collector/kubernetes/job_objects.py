@@ -112,7 +112,7 @@ class RayJobStatus(Part, omit_defaults=True):
 
 
 class RayJob(Object):
-    """A RayJob; ``environment`` is what is kept of the variables that it sets."""
+    """A RayJob; ``environment`` is what may name its run of the variables that it sets."""
 
     spec: RayJobSpec = msgspec.field(default_factory=RayJobSpec)
     status: RayJobStatus = msgspec.field(default_factory=RayJobStatus)
