@@ -16,9 +16,10 @@ import msgspec
 import polars as pl
 
 from collector.slurm.files import Export
-from collector.slurm.hostlist import expand, is_none
+from collector.slurm.hostlist import HostListError, expand, is_none
+from collector.slurm.labels import of_node
 from collector.slurm.numbers import Number, whole, words
-from collector.slurm.tres import CARD, Tres, parse
+from collector.slurm.tres import CARD, Tres, TresError, parse
 from ledger.errors import BadInputError
 from ledger.text import canonical_json
 
@@ -120,16 +121,6 @@ class Node:
         found = {name: str(Fraction(cards, count)) for name, count in parts.items() if count}
         return canonical_json({CARD: "1", **found})
 
-    def labels(self) -> str:
-        """Labels for pools, prices and questions."""
-        found = {f"slurm/feature/{each}": "true" for each in self.features}
-        found |= {f"slurm/partition/{each}": "true" for each in self.partitions}
-        if self.partitions:
-            found["slurm/partition"] = ",".join(self.partitions)
-        if self.features:
-            found["slurm/features"] = ",".join(self.features)
-        return canonical_json(found)
-
     def row(self) -> tuple[object, ...]:
         """In the form of ``SCHEMA``."""
         cards = self.cards
@@ -143,7 +134,7 @@ class Node:
             self.units(),
             self.up,
             not (cards and self.tres.cards is None and self.tres != Tres()),
-            self.labels(),
+            of_node(self.partitions, self.features),
             self.instance,
             self.instance_type,
         )
@@ -164,8 +155,15 @@ def read(export: Export) -> Iterator[Node]:
     """The nodes of a file.
 
     Raises:
-        BadInputError: It is none of the formats.
+        BadInputError: It is none of the formats, or a node cannot be read.
     """
+    try:
+        yield from _read(export)
+    except (HostListError, TresError) as error:
+        raise BadInputError(f"{export.where}: {error.message}") from error
+
+
+def _read(export: Export) -> Iterator[Node]:
     if export.is_json:
         yield from _json(export)
         return

@@ -8,7 +8,7 @@ object of texts. Of a key in several of the three the first in this order counts
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import polars as pl
@@ -59,6 +59,17 @@ def with_labels(rows: pl.DataFrame) -> pl.DataFrame:
     return joined.with_columns(pl.concat_str(pl.lit("{"), body, pl.lit("}")).alias("labels")).drop(
         "_before", "_after"
     )
+
+
+def of_node(partitions: Sequence[str], features: Sequence[str] = ()) -> str:
+    """The labels of a node, for pools, prices and questions, as canonical JSON."""
+    found = {f"slurm/feature/{each}": "true" for each in features}
+    found |= {f"slurm/partition/{each}": "true" for each in partitions}
+    if partitions:
+        found["slurm/partition"] = ",".join(partitions)
+    if features:
+        found["slurm/features"] = ",".join(features)
+    return canonical_json(found)
 
 
 def free_labels(*texts: str | None) -> dict[str, str]:

@@ -8,6 +8,7 @@ import polars as pl
 
 from collector.gaps import about
 from collector.slurm.inventory import SCHEMA
+from collector.slurm.labels import of_node
 from collector.slurm.rows import EXACT
 from collector.slurm.spans import Span, bounds, by_day, clip, union
 from collector.slurm.tres import CARD
@@ -15,6 +16,7 @@ from ledger.facts import Gap
 from ledger.schema import NODES
 from ledger.window import Window
 
+_BETWEEN = "\n"  # no line of sacct holds it
 _SIZES = ("cpus", "memory", "cards")
 
 
@@ -82,23 +84,18 @@ def _shown(pieces: pl.DataFrame) -> pl.DataFrame:
         *(pl.col(each).null_count().alias(f"no_{each}") for each in _SIZES),
     )
     one = pl.col("model").list.len() == 1
-    partitions = pl.col("partition").list
-    body = partitions.eval(pl.format('"slurm/partition/{}":"true"', pl.element()))
-    labels = pl.format(
-        "{}{}{}{}{}",
-        pl.lit('{"slurm/partition":"'),
-        partitions.join(","),
-        pl.lit('",'),
-        body.list.join(","),
-        pl.lit("}"),
-    )
+    names = words["partition"].list.join(_BETWEEN)
+    told = {text: of_node(tuple(filter(None, text.split(_BETWEEN)))) for text in names.unique()}
     return sizes.join(words, on="node").with_columns(
         *(pl.when(pl.col(f"no_{each}") == 0).then(each).alias(each) for each in _SIZES),
         pl.when(one).then(pl.col("model").list.first()).alias("model"),
         pl.when(pl.col("cards") > 0).then(pl.lit(f'{{"{CARD}":"1"}}')).alias("units"),
         pl.lit(value=True).alias("up"),
         pl.lit(value=True).alias("counted"),
-        pl.when(partitions.len() > 0).then(labels).otherwise(pl.lit("{}")).alias("labels"),
+        pl.col("partition")
+        .list.join(_BETWEEN)
+        .replace_strict(told, default="{}", return_dtype=pl.String)
+        .alias("labels"),
         pl.lit(None, dtype=pl.String).alias("provider_id"),
         pl.lit(None, dtype=pl.String).alias("instance_type"),
     )

@@ -176,3 +176,15 @@ def test_nodes_that_are_pods_are_not_written(tmp_path: Path) -> None:
     assert (row["kind"], row["cluster"]) == ("SlurmAccounting", "hpc")
     covered = [["2026-11-30T00:00:00+00:00", "2026-12-01T00:00:00+00:00"]]
     assert json.loads(row["configuration"]) == {"covered": covered}
+
+
+@pytest.mark.parametrize("bad", ["NodeName=n[1- CPUTot=8", "NodeName=n1 CfgTRES=cpu=some"])
+def test_a_node_that_cannot_be_read_names_its_file(tmp_path: Path, bad: str) -> None:
+    [gap, _] = slurm(tmp_path, as_text([JOB]), bad).collect(WINDOW).gaps
+    assert (gap.reason, "nodes.txt" in gap.detail) == ("unreadable_file", True)
+
+
+def test_partitions_of_any_name_are_labels(tmp_path: Path) -> None:
+    strange = job(1, "01:00", "03:00", Partition='g"p\\u')
+    rows = slurm(tmp_path, as_text([strange])).collect(WINDOW).tables["nodes"]
+    assert json.loads(rows["labels"][0])["slurm/partition"] == 'g"p\\u'
