@@ -51,6 +51,10 @@ class ApiError(Exception):
         super().__init__(message)
         self.status = status
 
+    def __repr__(self) -> str:
+        """The message alone: a log of retries shows causes in this form."""
+        return str(self)
+
 
 class _Transient(ApiError):
     """A request that may succeed if it is made again."""

@@ -94,7 +94,7 @@ class LiveReader:
         probes: list[Probe] = []
         for kind in KINDS:
             try:
-                self._find(api, kind, 1)
+                _take(kind, *self._find(api, kind, 1), _Listing())
             except ApiError as error:
                 blind = "" if _spared(kind, error) else kind.blind
                 detail = "not installed" if _missing(kind, error) else _advice(kind, error)

@@ -353,6 +353,14 @@ def test_probe_says_what_would_be_blind() -> None:
     assert probes["list rayjobs.ray.io"].detail == "not installed"
 
 
+def test_a_probe_looks_at_what_is_answered() -> None:
+    faults = {NODES: [Fault(200, body=b"<html>Please log in</html>")]}
+    with ApiServer({PODS: pods(1)}, faults, now=NOW) as server:
+        probes = {probe.need: probe for probe in paged(server).probe()}
+    assert not probes["list nodes"].ok
+    assert "answered no list" in probes["list nodes"].detail
+
+
 def test_doing_without_an_optional_kind_is_no_fault() -> None:
     events, volumes = "/api/v1/events", "/api/v1/persistentvolumes"
     faults = {events: [Fault(403)] * 2, volumes: [Fault(403)] * 2}
