@@ -65,7 +65,8 @@ def resume(context: Context, runner: Runner) -> datetime | None:
         SourceError, LedgerError: The ledger cannot be read.
     """
     source, today = runner.watch.source, runner.watch.day
-    recent = Window.of_days(today - FURTHEST, today)
+    # Our own clock may be wrong, either way; the server's is known only once it has answered.
+    recent = Window.of_days(today - FURTHEST, today + FURTHEST)
     states = _states(context, source, recent)
     if not states:
         return None

@@ -90,6 +90,8 @@ class Watch:
     def take(self, item: Item) -> None:
         """Take what a stream hands over."""
         before = self.pods.synced
+        if not self.watched and isinstance(item, Seen | Alive):
+            self._begin(item.at.date())
         if item.kind.plural == PODS.plural:
             if isinstance(item, Seen) and isinstance(item.object, Pod):
                 self.events.of_pod(item.object, item.at)
@@ -102,6 +104,11 @@ class Watch:
             self.events.take(item)
         if isinstance(item, Alive) and item.listed:
             self._look_for_unlisted()
+
+    def _begin(self, day: date) -> None:
+        """The first day is the server's: our own clock may be on another."""
+        if day != self.day:
+            self.day, self.pods.since = day, Window.of_day(day).start
 
     def _look_for_unlisted(self) -> None:
         """Pods that only events know: they came and went while nobody watched."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import polars as pl
@@ -40,6 +41,19 @@ def test_once_writes_what_is_there(invoke: Invoke, settings: Path) -> None:
     assert set(rows["source"]) == {"agent/train-a"}
     assert set(rows["interval_seconds"]) == {0.0}
     assert ledger.scan(CLOSES).select(pl.col("source").unique()).collect().item() == "agent/train-a"
+
+
+def test_a_clock_that_is_late_finds_where_it_stood(
+    invoke: Invoke, settings: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with WatchServer() as server:
+        server.put(node())
+        name(settings, server)
+        assert invoke("agent", "--once", "--config", settings).exit_code == 0
+        late = datetime.now(UTC) - timedelta(days=2)
+        monkeypatch.setattr("cli.clock.now", lambda: late)
+        result = invoke("agent", "--once", "-v", "--config", settings)
+    assert (result.exit_code, "goes on from" in result.stderr) == (0, True), result.stderr
 
 
 def test_a_refusal_names_the_role(invoke: Invoke, settings: Path) -> None:

@@ -125,3 +125,10 @@ def test_a_pod_that_is_deleted_while_it_runs_ends_when_that_fell_due(grace: int)
     rows = watch.facts(DAY).tables["workloads"].sort("start")
     # Before its grace was over it went when the word came.
     assert rows["end"][-1] == due + timedelta(seconds=1 if grace else 0)
+
+
+@pytest.mark.parametrize("days", [-1, 1])
+def test_the_first_day_is_the_servers(days: int) -> None:
+    watch = Watch("train-a", describe, START.date() + timedelta(days=days))
+    relist(watch, [], START)
+    assert watch.days() == [START.date()]
