@@ -7,8 +7,15 @@ from functools import lru_cache
 import msgspec
 
 from collector.kubernetes.kinds import Kind
-from collector.kubernetes.objects import Document, Object
+from collector.kubernetes.objects import Document, Object, Part
 from collector.kubernetes.rejects import Rejected
+
+
+class _Head(Part):
+    """What says of which kind an item of a list is."""
+
+    kind: str = ""
+    api_version: str = ""
 
 
 class _Name(msgspec.Struct):
@@ -25,6 +32,7 @@ class _Named(msgspec.Struct):
 BROKEN = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 """What decoding raises: no JSON, JSON of another form, or lists in lists without end."""
 _DOCUMENT = msgspec.json.Decoder(Document)
+_HEADS = msgspec.json.Decoder(_Head)
 _NAMES = msgspec.json.Decoder(_Named)
 
 
@@ -40,6 +48,19 @@ def document(raw: bytes | msgspec.Raw) -> Document:
         BROKEN: It is no JSON, or no Kubernetes object.
     """
     return _DOCUMENT.decode(raw)
+
+
+def head(raw: bytes | msgspec.Raw) -> tuple[str, str]:
+    """Kind and API version of an item of a list, empty where it leaves them to the list.
+
+    Raises:
+        Rejected: ``bad_object``: it is no Kubernetes object.
+    """
+    try:
+        found = _HEADS.decode(raw)
+    except BROKEN as error:
+        raise Rejected("bad_object", f"an item of a list: {error}") from None
+    return found.kind, found.api_version
 
 
 def decode(kind: Kind, raw: bytes | msgspec.Raw) -> Object:

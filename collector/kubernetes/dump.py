@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from collector.folders import walk
-from collector.kubernetes.decode import BROKEN, decode, document, rest
+from collector.kubernetes.decode import BROKEN, decode, document, head, rest
 from collector.kubernetes.kinds import KINDS, NODES, PODS, UNREAD, Kind
 from collector.kubernetes.objects import Document, Object
 from collector.kubernetes.rejects import Rejected, Rejects
@@ -42,7 +42,7 @@ class _Content:
 
     objects: dict[Kind, list[Object]] = field(default_factory=dict)
     others: dict[tuple[str, str], list[Object]] = field(default_factory=dict)
-    rejected: list[tuple[Kind, Rejected]] = field(default_factory=list)
+    rejected: list[tuple[str, Rejected]] = field(default_factory=list)
     documents: int = 0
 
 
@@ -75,8 +75,8 @@ class DumpReader:
                 lists.setdefault(kind, []).extend(objects)
             for other, objects in content.others.items():
                 found.others.setdefault(other, []).extend(objects)
-            for kind, rejected in content.rejected:
-                found.rejects.add(rejected.reason, kind.resource, rejected.detail)
+            for where, rejected in content.rejected:
+                found.rejects.add(rejected.reason, where, rejected.detail)
         if not readable:
             raise BadInputError(
                 f"{self.path} holds no Kubernetes objects{_why(found.rejects)}",
@@ -207,8 +207,12 @@ def _take(envelope: Document, raw: bytes, content: _Content) -> None:
     if known := _known(kind, version):
         content.objects.setdefault(known, [])
     for item in envelope.items or ():
-        head = document(item)
-        _add(head.kind or kind, head.api_version or version, bytes(item), content)
+        try:
+            own, its = head(item)
+        except Rejected as rejected:
+            content.rejected.append((known.resource if known else "objects", rejected))
+            continue
+        _add(own or kind, its or version, bytes(item), content)
 
 
 def _known(name: str, api_version: str) -> Kind | None:
@@ -224,7 +228,7 @@ def _add(name: str, api_version: str, raw: bytes, content: _Content) -> None:
     try:
         content.objects.setdefault(kind, []).append(decode(kind, raw))
     except Rejected as rejected:
-        content.rejected.append((kind, rejected))
+        content.rejected.append((kind.resource, rejected))
         content.objects.setdefault(kind, []).extend(rest(kind, raw))
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -151,3 +152,14 @@ def test_settings_without_a_way_in_are_refused(tmp_path: Path) -> None:
     remote = Cluster.model_validate({"name": "c", "kubernetes": {"dump": "s3://bucket/dump.json"}})
     with pytest.raises(SettingsError, match="no local path"):
         from_settings(remote, tmp_path)
+
+
+def test_an_odd_object_in_a_list_costs_only_itself(tmp_path: Path) -> None:
+    good = pod("a", running("08:30"))
+    odd: list[Any] = [{**good, "metadata": "x"}, {**good, "kind": 5}, 7, None]
+    (tmp_path / "objects.json").write_text(text(node(), *odd, good))
+    (tmp_path / "pods.json").write_text(text(*odd[2:], kind="PodList"))
+    facts = collect(dump=str(tmp_path))
+    assert facts.tables["workloads"]["pod"].unique().to_list() == ["a"]
+    told = {(entry.reason, entry.where): entry.count for entry in facts.quarantine}
+    assert told == {("bad_object", "pods"): 3, ("bad_object", "objects"): 3}
