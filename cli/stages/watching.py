@@ -97,8 +97,8 @@ def _alone(context: Context, watch: Watch) -> None:
     found = _states(context, watch.source, Window.of_days(days[0], days[-1]))
     if any(found.get(day) != watch.written.get(day) for day in days):
         raise TakenError(
-            f"{watch.source}: another agent writes these rows; this one ends",
-            "run one per cluster and ledger: one replica, strategy Recreate",
+            f"{watch.source}: the ledger is not as this agent left it: another one writes; this one ends",
+            "run one per cluster: one replica, strategy Recreate; started anew it goes on",
         )
 
 

@@ -183,7 +183,7 @@ def test_of_two_agents_the_second_to_write_ends(context: Context) -> None:
     other, _ = watched((DAY, DAY + timedelta(hours=6)))
     write(context, one, required=True)
     rows = context.ledger.scan(WORKLOADS).collect()
-    with pytest.raises(ConflictError, match="another agent"):
+    with pytest.raises(ConflictError, match="another one writes"):
         write(context, other, required=True)
     assert context.ledger.scan(WORKLOADS).collect().equals(rows)
     write(context, one, required=True)
