@@ -24,6 +24,7 @@ class Series:
             first, e.g. 100 for a ratio where the first is a percentage.
         valued: Whether its value says something; else it should be 1.
         nonzero: Only samples of 1 say something (states, as one series per state).
+        often: Of those, a label and its values with which series are 1 at some time of most days.
         ceiling: Values above are no measurement (DCGM marks "no value" with huge numbers).
         optional: Its absence is normal and no gap; it is not asked for where it is not held.
     """
@@ -38,6 +39,7 @@ class Series:
     also: Mapping[str, float] = field(default_factory=dict)
     valued: bool = False
     nonzero: bool = False
+    often: tuple[str, tuple[str, ...]] | None = None
     ceiling: float | None = None
     optional: bool = False
 

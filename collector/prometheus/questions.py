@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import NamedTuple
 
-from collector.prometheus import push
+from collector.prometheus import push, rollups
 from collector.prometheus import series as s
 from collector.prometheus.access import Access
+from collector.prometheus.asking import telling
 from collector.prometheus.card_series import CARD_SERIES, MEASURES
 from collector.prometheus.engine_series import ENGINE_SERIES
 from collector.prometheus.engines import ENGINE_METERS
@@ -21,6 +22,7 @@ from collector.prometheus.source import Reading
 from collector.prometheus.summary import CELL, Wording
 from collector.prometheus.volume_series import CLAIM_INFO, VOLUME_INFO
 from collector.prometheus.wire import Wire
+from ledger.window import Window
 
 RAW = (s.NODE_INFO, VOLUME_INFO, CLAIM_INFO)
 """States that are read sample by sample."""
@@ -71,6 +73,23 @@ some at a time.
 """
 
 
+_HOURS = CELL / timedelta(hours=1)
+_STATES_HEAD = f"""Of every series: its first and last sample, their number, whether all values
+are one, and that value where it matters.
+
+- A server that knows PromQL tells all of it for cells of {_HOURS:g} hours, in one range query:
+  first and last (`p`), number (`n`), value (`v`).
+- VictoriaMetrics tells it for the day with its margins, several numbers in one pass; what
+  disproves it is a question of its own, whose answer is mostly empty. What is not proven is asked
+  for again by cells of {_HOURS:g} hours.
+
+What cells do not prove is asked for again, sample by sample: the pods or nodes it speaks of if they
+are few, else that cell. Where an answer would be too large, its series are halved by the last
+letter of their names.
+
+"""
+
+
 class Question(NamedTuple):
     """A question of a day.
 
@@ -105,7 +124,7 @@ def states() -> Iterator[Question]:
     elsewhere = (*RAW, *METERS, *POLICY_SERIES)
     for series in s.ALL:
         if series not in elsewhere:
-            yield _question(series, "1; 2 to 4 where it is large")
+            yield _question(series, "1; of VictoriaMetrics 1 to 3")
 
 
 def page() -> str:
@@ -115,11 +134,7 @@ def page() -> str:
         "## The server\n\n" + _table(server()),
         "## States, sample by sample\n\nFew series, or the measure of all others.\n\n"
         + _table(_question(one, "1 per 250,000 samples") for one in RAW),
-        f"## States, by cells of {CELL / timedelta(hours=1):g} hours\n\n"
-        "One range query each. Of every series and cell: first and last sample and whether all\n"
-        "values are one (`p`), number of samples (`n`), and the value where it matters (`v`).\n"
-        "What that does not prove is asked for again, sample by sample: the pods or nodes it\n"
-        "speaks of if they are few, else that cell.\n\n" + _table(states()),
+        "## States, summarised\n\n" + _STATES_HEAD + _table(states()),
         _wordings(),
         "## Policies and states of jobs, several series in one look\n\n"
         + _table(_question(one, "") for one in POLICY_SERIES),
@@ -166,10 +181,15 @@ def _wordings() -> str:
     )
     blocks = []
     for title, series in kinds:
-        for language, metricsql in (("PromQL", False), ("MetricsQL", True)):
-            asked = Wording(_push(metricsql=metricsql), timedelta(minutes=1))
-            text = asked.ask(series, plain=not series.valued).replace(" or label", "\nor label")
-            blocks.append(f"{title}, in {language}:\n\n```\n{text}\n```\n")
+        asked = Wording(_push(metricsql=False), timedelta(minutes=1))
+        text = asked.ask(series, plain=not series.valued).replace(" or label", "\nor label")
+        blocks.append(f"{title}, in PromQL:\n\n```\n{text}\n```\n")
+        day = Window.of_day(date(2026, 1, 1)).widened(s.MARGIN)
+        texts = rollups.questions(
+            _push(metricsql=True), series, day.end - day.start, "", telling(series)
+        )
+        lines = "\n".join(text for text, _ in texts)
+        blocks.append(f"{title}, in MetricsQL:\n\n```\n{lines}\n```\n")
     return "\n".join(blocks)
 
 

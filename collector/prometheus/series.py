@@ -61,6 +61,7 @@ POD_PHASE = Series(
     _POD,
     same("phase"),
     nonzero=True,
+    often=("phase", ("Running", "Pending")),
     blind="whether a pod was waiting, running or finished; finished pods look alive",
 )
 POD_WAITING = Series(

@@ -13,11 +13,12 @@ from datetime import UTC, datetime, timedelta
 
 import polars as pl
 
+from collector.prometheus.asking import Asking, key_label, without_holes
 from collector.prometheus.clean import Cleaned, Identity
 from collector.prometheus.metric import Series
 from collector.prometheus.source import SAMPLES, PushDown, Reading
-from collector.prometheus.stretches import Known, unite, usual
-from collector.prometheus.summary import CELL, SUMMARY, Wording, decode
+from collector.prometheus.stretches import Known, unite
+from collector.prometheus.summary import CELL, SUMMARY
 from collector.prometheus.wire import literal
 from ledger.facts import Gap
 from ledger.window import Window
@@ -25,7 +26,6 @@ from ledger.window import Window
 _TEXT = 12_000  # characters of names in a question; VictoriaMetrics takes 16 KiB
 _ROUNDS = 2  # of reading what is in doubt; after that, all of it is read raw
 _CELLS = ["labels", "cell"]
-_STEPS = [timedelta(seconds=seconds) for seconds in (60, 30, 20, 15, 10, 5, 3, 2, 1)]
 
 
 @dataclass
@@ -49,6 +49,7 @@ class States:
     interval: timedelta
     gaps: list[Gap] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    _lives: bool = False
     _last: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=SUMMARY))
 
     def read(self, series: Series, names: dict[str, float], *, lives: bool) -> Cleaned | None:
@@ -64,12 +65,11 @@ class States:
             QueryError: It cannot be read so; perhaps its samples can.
             AccessError, SourceError: As ``source.PushDown`` says.
         """
-        told = [self._summary(replace(series, metric=name), times) for name, times in names.items()]
-        cells = pl.concat(told)
+        self._lives = lives
+        day = self.span.end - self.span.start
+        cells = self._told(series, names, "", day if self.push.metricsql else CELL)
         if cells.is_empty():
             return None
-        if lives:
-            cells = _without_holes(cells)
         self._last = cells
         return self._settle(series, names, cells)
 
@@ -79,8 +79,10 @@ class States:
         Raises:
             As ``read``.
         """
-        theirs = pl.col("labels").str.json_path_match("$.uid").is_in(list(uids))
-        cells = self._last.with_columns(proven=pl.col("proven") & ~theirs.fill_null(value=False))
+        uid = pl.col("labels").str.json_path_match("$.uid")
+        theirs = uid.is_in(list(uids)).fill_null(value=False)
+        cells = self._cut_up(series, names, self._last, self._last.filter(theirs))
+        cells = cells.with_columns(proven=pl.col("proven") & ~theirs)
         return self._settle(series, names, cells)
 
     def _settle(
@@ -89,6 +91,11 @@ class States:
         raw = pl.DataFrame(schema=SAMPLES)
         doubtful = cells.filter(~pl.col("proven")).select(_CELLS)
         for turn in range(_ROUNDS + 2):
+            if turn <= _ROUNDS and not doubtful.is_empty():
+                cells = self._cut_up(series, names, cells, doubtful)
+                shorter = cells.filter(~pl.col("proven")).select(_CELLS)
+                doubtful = pl.concat([doubtful.filter(pl.col("cell").is_not_null()), shorter])
+                doubtful = doubtful.unique(maintain_order=True)
             if not doubtful.is_empty():
                 more, cells = self._fall_back(
                     series, names, cells, doubtful, everything=turn > _ROUNDS
@@ -100,30 +107,19 @@ class States:
                 break
         return None if cleaned.samples.is_empty() and not cleaned.quarantine else cleaned
 
-    def _summary(self, series: Series, times: float) -> pl.DataFrame:
-        plain = not series.valued
-        wording = Wording(self.push, self._step)
-        asked = wording.ask(series, plain=plain)
-        found = self.push.grid(asked, self.span, CELL)
-        self._hear(series, found, asked)
-        cells = _going_on(decode(found, valued=not plain and not series.nonzero))
-        if series.nonzero and self.push.metricsql:  # as many ones as samples: no other value
-            cells = _without_holes(cells)
-        if series.ceiling is not None:
-            fine = pl.col("value") <= series.ceiling
-            cells = cells.with_columns(proven=pl.col("proven") & fine)
-        if not self.push.metricsql:  # a subquery may step over samples that follow sooner
-            distance = (pl.col("last") - pl.col("first")) / pl.max_horizontal(
-                pl.col("count") - 1, pl.lit(1)
+    def _told(
+        self, series: Series, names: dict[str, float], only: str, cell: timedelta
+    ) -> pl.DataFrame:
+        """What the server says of cells of a length, of the series that further matchers name."""
+        asking = Asking(self.push, self.span, self.interval, self._hear)
+        told = [
+            asking.cells(replace(series, metric=name), only, cell).with_columns(
+                pl.col("value") * times
             )
-            slow = (pl.col("count") < 2) | (distance >= 0.9 * self._step)
-            cells = cells.with_columns(proven=pl.col("proven") & slow)
-        return cells.with_columns(pl.col("value") * times)
-
-    @property
-    def _step(self) -> timedelta:
-        """A divisor of a quarter of an hour, so that every cell ends on a step."""
-        return next((step for step in _STEPS if step <= 1.1 * self.interval), _STEPS[-1])
+            for name, times in names.items()
+        ]
+        cells = pl.concat(told)
+        return without_holes(cells) if self._lives and not cells.is_empty() else cells
 
     def _hear(self, series: Series, reading: Reading, asked: str = "") -> None:
         """Keep what the server said beside an answer, under the name of the series."""
@@ -134,6 +130,25 @@ class States:
         told = [Gap(gap.reason, named(gap.detail), gap.amounts) for gap in reading.gaps]
         self.gaps.extend(gap for gap in told if gap not in self.gaps)
         self.notes.extend(map(named, reading.notes))
+
+    def _cut_up(
+        self, series: Series, names: dict[str, float], cells: pl.DataFrame, doubtful: pl.DataFrame
+    ) -> pl.DataFrame:
+        """The cells, with those of a whole day in shorter ones, for the things in doubt."""
+        days = cells.filter(pl.col("cell").is_null())
+        if days.is_empty() or doubtful.is_empty():
+            return cells
+        label = key_label(series)
+        key = pl.col("labels").str.json_path_match(f"$.{label}")
+        keys = doubtful.select(key.unique())["labels"]
+        text = "|".join(literal(one) for one in keys.drop_nulls().sort())
+        if keys.null_count() or len(text) > _TEXT // 2:  # the question names them twice
+            return self._told(series, names, "", CELL)
+        theirs = key.is_in(keys.to_list()).fill_null(value=False)
+        if days.filter(theirs).is_empty():
+            return cells
+        shorter = self._told(series, names, f'{label}=~"{text}"', CELL)
+        return pl.concat([cells.filter(~theirs), shorter])
 
     def _fall_back(
         self,
@@ -159,17 +174,10 @@ class States:
                 found.append(rows if times == 1 else rows.with_columns(pl.col("value") * times))
             start, end = (pl.lit(at, SUMMARY["cell"]) for at in (spans.start, spans.end))
             inside = (pl.col("cell") > start) & (pl.col("cell") <= end)
+            inside = inside | pl.lit(everything)
             theirs = pl.lit(value=True) if keys is None else pl.col("key").is_in(keys)
             cells = cells.filter(~(inside & theirs).fill_null(value=False))
         return pl.concat(found), cells.drop("key")
-
-
-def key_label(series: Series) -> str:
-    """The label that tells best what a series is about."""
-    for column in ("uid", *series.identity):
-        if column in series.identity and column != "namespace":
-            return series.identity[column][0]
-    return next(iter(series.identity.values()))[0]
 
 
 def _groups(
@@ -201,33 +209,3 @@ def _utc(moment: object) -> datetime:
     if not isinstance(moment, datetime):
         raise TypeError(f"{moment} is no time")
     return moment.astimezone(UTC)
-
-
-def _going_on(cells: pl.DataFrame) -> pl.DataFrame:
-    """Fill the first sample of cells that a series goes on into, where nothing changed before."""
-    ordered = cells.sort("labels", "cell")
-    before = (pl.col("labels") == pl.col("labels").shift()) & (
-        pl.col("cell") == pl.col("cell").shift() + CELL
-    )
-    same = before & pl.col("proven").shift() & (pl.col("value") == pl.col("value").shift())
-    start = pl.when(same).then(pl.col("last").shift())
-    opens = pl.col("cell") == pl.col("cell").min()
-    span = (pl.col("last") - pl.col("cell") + CELL) / pl.col("count")
-    distance = pl.when(same).then((pl.col("last") - start) / pl.col("count")).otherwise(span)
-    guess = pl.when(same | opens).then(pl.col("last") - (pl.col("count") - 1) * distance)
-    return ordered.with_columns(first=pl.coalesce("first", guess)).with_columns(
-        proven=pl.col("proven") & pl.col("first").is_not_null()
-    )
-
-
-def _without_holes(cells: pl.DataFrame) -> pl.DataFrame:
-    """Prove only cells in which at most one sample is missing, and none is too many."""
-    interval = usual(
-        cells.filter("proven").select("count", time="first", until="last"),
-        pl.DataFrame(schema={"series": pl.UInt32, "time": SUMMARY["cell"]}),
-    )
-    span = (pl.col("last") - pl.col("first")).dt.total_microseconds()
-    expected = (span / (interval / timedelta(microseconds=1))).round() + 1
-    fine = (pl.col("count") >= expected - 1) & (pl.col("count") <= expected)
-    fine = fine & (pl.col("count") > 0)
-    return cells.with_columns(proven=pl.col("proven") & fine.fill_null(value=False))

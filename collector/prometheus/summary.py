@@ -1,4 +1,4 @@
-"""What a server says of each state series instead of its samples.
+"""What a server that knows PromQL says of each state series instead of its samples.
 
 A span is cut into cells of some hours. Of each series and cell the server gives two numbers, and
 where values differ from series to series a third:
@@ -10,8 +10,9 @@ where values differ from series to series a third:
 
 Of states that only count where they are 1 (``nonzero``), the samples of 1 are meant, and the server
 leaves out what is 0 all the time. All of it is arithmetic of PromQL, so that one question brings
-all numbers, told apart by the label ``runbill_q``. MetricsQL finds first and last sample directly;
-PromQL by a subquery of ``timestamp``, which is the sample's own time, never that of a look-back.
+all numbers, told apart by the label ``runbill_q``. PromQL finds first and
+last sample by a subquery of ``timestamp``, which is the sample's own time, never that of a
+look-back. Servers that know MetricsQL are asked otherwise (``rollups``).
 """
 
 from __future__ import annotations
@@ -55,23 +56,26 @@ class Wording:
     push: PushDown
     step: timedelta
 
-    def ask(self, series: Series, *, plain: bool) -> str:
+    def ask(self, series: Series, only: str = "", *, plain: bool) -> str:
         """The question of a series.
 
         Args:
             series: What is asked about.
+            only: Further matchers.
             plain: Whether all values should be 1.
         """
-        name = series.metric + self.push.matcher()
+        name = series.metric + self.push.matcher(only)
         span = self.push.span(CELL)
         if series.nonzero:
-            first, last = self._ones(name, span)
-            fine = self._fine(name, span)
-            some = self._some(name, span)
+            first, last = self._extremes(f"(timestamp({name}) and {name} == 1)")
+            least, most = f"min_over_time({name}{span})", f"max_over_time({name}{span})"
+            fine = f"({least} >= bool 0) * ({most} == bool 1)"
+            # With anything but 0, in whatever way it adds up.
+            some = f"sum_over_time({name}{span}) != 0 or min_over_time({name}{span}) < 0"
             count = f"sum_over_time({name}{span}) and ({some})"
         else:
-            first, last = self._ends(name, span)
-            fine = f"({self._changes}({name}{span}) == bool 0)"
+            first, last = self._extremes(f"timestamp({name})")
+            fine = f"(changes({name}{span}) == bool 0)"
             if plain:
                 fine += f" * (last_over_time({name}{span}) == bool 1)"
             some = ""
@@ -83,40 +87,6 @@ class Wording:
         return " or ".join(
             f'label_replace({text}, "{_MARK}", "{mark}", "", "")' for mark, text in parts.items()
         )
-
-    def _fine(self, name: str, span: str) -> str:
-        """1 where all values are 0 or 1, as far as that is not seen by the number of ones."""
-        if self.push.metricsql:
-            return "1"
-        least, most = f"min_over_time({name}{span})", f"max_over_time({name}{span})"
-        return f"({least} >= bool 0) * ({most} == bool 1)"
-
-    def _some(self, name: str, span: str) -> str:
-        """Series with anything but 0, in whatever way it adds up."""
-        if self.push.metricsql:
-            return f"sum2_over_time({name}{span}) != 0"
-        return f"sum_over_time({name}{span}) != 0 or min_over_time({name}{span}) < 0"
-
-    @property
-    def _changes(self) -> str:
-        # The function of PromQL's name also counts a change from before the range in MetricsQL.
-        return "changes_prometheus" if self.push.metricsql else "changes"
-
-    def _ends(self, name: str, span: str) -> tuple[str, str]:
-        if self.push.metricsql:
-            return f"tfirst_over_time({name}{span})", f"tlast_over_time({name}{span})"
-        return self._extremes(f"timestamp({name})")
-
-    def _ones(self, name: str, span: str) -> tuple[str, str]:
-        if self.push.metricsql:
-            # Where the first sample is no 1, the ones begin with the last change; if they end
-            # before it, there were several blocks of them, and nothing is proven.
-            first = (
-                f"((tfirst_over_time({name}{span}) and first_over_time({name}{span}) == 1)"
-                f" or tlast_change_over_time({name}{span}))"
-            )
-            return first, f"tmax_over_time({name}{span})"
-        return self._extremes(f"(timestamp({name}) and {name} == 1)")
 
     def _extremes(self, times: str) -> tuple[str, str]:
         seconds = [part // timedelta(seconds=1) for part in (CELL, self.step)]
