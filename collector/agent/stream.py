@@ -20,7 +20,7 @@ import msgspec
 from collector.agent.connection import BrokenError, Clock, Lines, WatchApi
 from collector.agent.wire import LINE, PAGE, STATUS, VERSIONED, Line, Page
 from collector.kubernetes.client import ApiError
-from collector.kubernetes.decode import decode
+from collector.kubernetes.decode import BROKEN, decode
 from collector.kubernetes.kinds import Kind
 from collector.kubernetes.objects import Object
 from collector.kubernetes.rejects import Rejected
@@ -195,7 +195,7 @@ class Stream:
         path = self.kind.paths[0]
         try:
             page = PAGE.decode(self.api.get(path, query))
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except BROKEN as error:
             raise ApiError(502, f"{path} answered no list: {error}") from error
         if not page.metadata.resource_version:
             # Nobody knows of what moment it is; taken for a list it would end every pod.
@@ -242,7 +242,7 @@ class Stream:
     def _line(self, text: bytes) -> Line:
         try:
             line = LINE.decode(text)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except BROKEN as error:
             self._give_up(f"a line is no change: {error}")
             raise BrokenError(f"a line is no change: {error}") from error
         if line.type != "ERROR":
@@ -276,7 +276,7 @@ class Stream:
     def _fail(self, raw: msgspec.Raw) -> None:
         try:
             status = STATUS.decode(raw)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except BROKEN as error:
             self._give_up("an ERROR without a status")
             raise BrokenError("an ERROR without a status") from error
         text = f"{status.code} {status.reason or ''}: {status.message or ''}"[:300]
@@ -306,7 +306,7 @@ _DATE = "%a, %d %b %Y %H:%M:%S GMT"
 def _version(raw: msgspec.Raw) -> str | None:
     try:
         return VERSIONED.decode(raw).metadata.resource_version
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except BROKEN:
         return None
 
 

@@ -95,8 +95,9 @@ def test_an_error_that_is_no_expiry_is_a_cut() -> None:
         assert found.version is not None
 
 
-def test_lines_that_stay_unreadable_end_in_a_list() -> None:
-    with WatchServer(mangle=lambda _, lines: [b'{"type": "ADDED", "object": \n']) as server:
+@pytest.mark.parametrize("rest", [b"\n", b"[" * 5000 + b"]" * 5000 + b"}\n"])
+def test_lines_that_stay_unreadable_end_in_a_list(rest: bytes) -> None:
+    with WatchServer(mangle=lambda _, lines: [b'{"type": "ADDED", "object": ' + rest]) as server:
         found, _ = stream(server)
         found.list()
         for _ in range(2):
@@ -139,7 +140,12 @@ def test_silence_is_a_cut(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [b'{"kind": "Status", "metadata": {}}', b'{"metadata": {}, "items": []}']
+    "body",
+    [
+        b'{"kind": "Status", "metadata": {}}',
+        b'{"metadata": {}, "items": []}',
+        b'{"metadata": {}, "items": ' + b"[" * 5000 + b"]" * 5000 + b"}",
+    ],
 )
 def test_an_answer_without_a_version_is_no_empty_list(body: bytes) -> None:
     with WatchServer(faults={PATH: [Fault(200, body=body, times=None)]}) as server:
