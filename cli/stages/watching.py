@@ -97,7 +97,7 @@ def _alone(context: Context, watch: Watch) -> None:
     found = _states(context, watch.source, Window.of_days(days[0], days[-1]))
     if any(found.get(day) != watch.written.get(day) for day in days):
         raise TakenError(
-            f"{watch.source}: the ledger is not as this agent left it: another one writes; this one ends",
+            f"{watch.source}: not as this agent left it: another one writes, this one ends",
             "run one per cluster: one replica, strategy Recreate; started anew it goes on",
         )
 

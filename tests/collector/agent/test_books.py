@@ -42,7 +42,7 @@ def relist(watch: Watch, pods: list[Pod], at: datetime) -> None:
     watch.take(Alive(PODS, at, "1", listed=True))
 
 
-@settings(max_examples=examples(150))
+@settings(max_examples=examples(100))
 @given(st.integers(0, 10**6), st.integers(0, 300), st.lists(st.integers(0, 14), max_size=3))
 def test_watched_time_is_true_and_the_rest_made_of_it(
     seed: int, late: int, holes: list[int]
