@@ -35,6 +35,7 @@ ATTEMPTS = 4
 CONNECT_SECONDS = 10.0
 LARGEST = 50_000_000  # bytes of an answer, unpacked; more is asked for in parts
 _NO_MORE: Mapping[str, str] = MappingProxyType({})
+_END = 4096  # characters of a message, from either end
 _TRANSIENT = frozenset({408, 429, 500, 502, 503, 504})
 
 
@@ -218,7 +219,7 @@ def _refuse(reply: requests.Response, place: str) -> None:
         told = msgspec.json.decode(reply.content, type=_Error).error
     except (msgspec.DecodeError, UnicodeError):
         told = reply.text
-    told = without_echoes(told, reply.request.headers)[:4096]
+    told = _ends(without_echoes(told, reply.request.headers))
     text = f"{place} answers {reply.status_code}: {' '.join(told.split())[:300]}"
     if reply.status_code in (401, 403) or "auth token" in told:  # vmauth answers 400
         raise AccessError(text, "check token, username, password and headers of prometheus")
@@ -227,6 +228,11 @@ def _refuse(reply: requests.Response, place: str) -> None:
     if reply.status_code in _TRANSIENT:
         raise TransientError(text, after=_seconds(reply.headers.get("Retry-After")))
     raise QueryError(text)
+
+
+def _ends(text: str) -> str:
+    """A message without its middle: servers repeat a long query, and tell the cause after it."""
+    return text if len(text) <= 2 * _END else f"{text[:_END]} ... {text[-_END:]}"
 
 
 def _seconds(text: str | None) -> float | None:

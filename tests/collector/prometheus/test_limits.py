@@ -53,6 +53,12 @@ SAID = {
     ),
     "cortex": (422, "the query hit the max number of series limit (limit: 100000 series)"),
     "thanos": (422, "exceeded series limit: store gateway: limit 500000 violated (got 500001)"),
+    "victoria, slow": (
+        422,
+        f'error when executing query="{"some_metric or " * 400}": cannot execute '
+        f'"{"some_metric or " * 400}": cannot evaluate "some_metric": timeout exceeded during '
+        "query execution: 30.000 seconds; possible solutions: ...",
+    ),
     "a proxy": (413, "Request Entity Too Large"),
 }
 
