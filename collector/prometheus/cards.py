@@ -13,6 +13,9 @@ from ledger.window import Window
 
 _DIGITS = 9
 
+KEPT = ("mean", "min", "max")
+"""The statistics that are kept of a slot."""
+
 
 def card_slots(
     cleaned: Cleaned, placed: pl.DataFrame, lives: pl.DataFrame, window: Window
@@ -26,7 +29,7 @@ def card_slots(
         window: The day.
 
     Returns:
-        ``node``, ``device``, ``namespace``, ``pod``, ``life``, ``slot``, statistics, ``samples``.
+        ``node``, ``device``, ``namespace``, ``pod``, ``life``, ``slot``, ``KEPT``, ``samples``.
     """
     things, whose = number_things(placed, lives)
     tenants = placed.select("ident", "namespace", "pod").unique(
@@ -40,6 +43,7 @@ def card_slots(
         ["thing", "life", "time"], keep="first", maintain_order=True
     )
     slots = statistics(samples, ["thing", "life"], window)
+    slots = slots.select("thing", "life", "slot", *KEPT, "samples")
     return slots.join(things, on="thing", how="left").drop("thing")
 
 
@@ -54,7 +58,7 @@ def card_rows(slots: pl.DataFrame, lives: pl.DataFrame, interval: timedelta) -> 
     where = lives.drop_nulls(["uid", "node"]).unique("uid", keep="last", maintain_order=True)
     rows = (
         # Whoever adds up, the sum of ratios has another last digit.
-        slots.with_columns(pl.col("mean", "p50", "p99").round(_DIGITS))
+        slots.with_columns(pl.col("mean").round(_DIGITS))
         .join(uids(lives), on="life", how="left")
         .join(where.select("uid", home="node"), on="uid", how="left")
         .with_columns(node=pl.coalesce("node", "home"))

@@ -57,8 +57,7 @@ Of each series: 1 look at the samples of a quarter of an hour, for the usual int
 queries of one number per series and slot, each in 2 or 3 parts; and 1 or 2 looks at the day as a
 whole, for what is counted and put aside.
 
-- Gauges: `sum_over_time`, `min_over_time`, `max_over_time`; of cards also `last_over_time` and
-  `quantile_over_time` at 0.5 and 0.99.
+- Gauges: `sum_over_time`, `min_over_time`, `max_over_time`.
 - Counters: `last_over_time` and the time of that sample; of cores also the least and most of
   `irate` at each interval.
 - The proof, in one query whose answer is small: how slots that are not regular were sampled, when
@@ -155,7 +154,7 @@ def _meter_times(series: Series) -> str:
         if series in meter.series:
             return f"about {8 if meter.counter else 10} for each name that is held"
     if series in (measure.series for measure in MEASURES):
-        return "about 19, if no more trusted series speaks of all nodes"
+        return "about 17, if no more trusted series speaks of all nodes"
     return "beside the activity of cards"
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import groupby, pairwise
 
 import msgspec
 import polars as pl
@@ -207,19 +208,39 @@ def split(frame: pl.DataFrame, names: Sequence[str]) -> dict[str, pl.DataFrame]:
     return {name: whole.filter(pl.col("of") == name).drop("of") for name in names}
 
 
-def listed(names: Sequence[str]) -> list[str]:
+def listed(names: Iterable[str]) -> list[str]:
     """Regular expressions that together match all of the names, each short enough to ask."""
+    return _pieces(sorted(set(names)))
+
+
+def _pieces(names: list[str]) -> list[str]:
+    if not names:
+        return []
+    text = _folded(names)
+    parts = min(len(names), -(-len(text) // TEXT))
+    if parts == 1:
+        return [text]
+    cuts = [len(names) * part // parts for part in range(parts + 1)]
+    return [text for low, high in pairwise(cuts) for text in _pieces(names[low:high])]
+
+
+def _folded(names: list[str]) -> str:
+    """A regular expression of sorted names; words that several begin with are there once."""
     found: list[str] = []
-    current: list[str] = []
-    size = 0
-    for name in names:
-        text = _quoted(name)
-        if current and size + len(text) + 1 > TEXT:
-            found.append("|".join(current))
-            current, size = [], 0
-        current.append(text)
-        size += len(text) + 1
-    return [*found, "|".join(current)] if current else found
+    for word, some in groupby(names, _word):
+        tails = [name[len(word) :] for name in some]
+        if len(tails) == 1:
+            found.append(_quoted(word + tails[0]))
+            continue
+        inner = _folded(tails)
+        one = len({_word(tail) for tail in tails}) == 1
+        found.append(_quoted(word) + (inner if one else f"({inner})"))
+    return "|".join(found)
+
+
+def _word(name: str) -> str:
+    """The beginning of a name up to its first hyphen."""
+    return "".join(name.partition("-")[:2])
 
 
 def _quoted(name: str) -> str:

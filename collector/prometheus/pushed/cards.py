@@ -14,7 +14,7 @@ import polars as pl
 
 from collector.prometheus.activity import Activity, Gauges, read_measure, speaks, tell_spinning
 from collector.prometheus.card_series import POWER, POWER_LIMIT, Measure
-from collector.prometheus.cards import card_slots
+from collector.prometheus.cards import KEPT, card_slots
 from collector.prometheus.clean import Cleaned
 from collector.prometheus.metric import Series
 from collector.prometheus.places import place
@@ -27,9 +27,8 @@ from collector.prometheus.pushed.tables import only_label
 from collector.prometheus.reader import Reader
 from collector.prometheus.source import PushDown
 
-_PARTS = ("mean", "min", "max", "p50", "p99", "last")
 _THING = ["node", "device", "namespace", "pod", "life", "slot"]
-_SLOTS = [*_THING, *_PARTS, "samples"]
+_SLOTS = [*_THING, *KEPT, "samples"]
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ class Cards:
         gate = Gate.of(asker, beside[0], beside[1], cells) if beside else None
         found = card_gauges(asker, cells, gate)
         hosts = _Hosts.of(found.table, measure.series)
-        doubted = self._aside(asker, hosts, beside)
+        doubted = self._aside(asker, found.table["labels"], hosts, beside)
         placed = place(found.table, gauges.nodes).with_columns(host=hosts.values)
         rows, unsure = ratios(found, placed, percent=measure.percent)
         told = placed.filter(speaks(measure, placed, gauges.nodes))
@@ -104,7 +103,9 @@ class Cards:
         alone = pl.len().over(_THING) == 1
         return slots.with_columns(good=pl.col("good") & pl.col("held") & pl.col("single") & alone)
 
-    def _aside(self, asker: Asker, hosts: _Hosts, beside: tuple[str, ...]) -> set[str]:
+    def _aside(
+        self, asker: Asker, active: pl.Series, hosts: _Hosts, beside: tuple[str, ...]
+    ) -> set[str]:
         """Count what is read; nodes of which what stands beside activity is no plausible ratio."""
         day, wide = asker.reader.window, asker.reader.wide
         late = f" offset {int((wide.end - day.end).total_seconds())}s"
@@ -121,17 +122,19 @@ class Cards:
                 asked["read"] = f"sum(count_over_time({name}{rest}{span}))"
             if number:
                 most = 1 if number <= 2 else POWER.ceiling
-                total = f"sum_over_time({name}{rest}{long})"
                 asked["odd"] = (
                     f"((min_over_time({name}{rest}{long}) < 0) or "
-                    f"(max_over_time({name}{rest}{long}) > {most}) or ({total} * 0 != 0))"
+                    f"(max_over_time({name}{rest}{long}) > {most}))"
                 )
-            if number in (1, 2):  # none, or one of another scrape
-                every = f"last_over_time({asker.selected}{long})"
-                asked["alone"] = f"({every} unless last_over_time({name}{rest}{long}))"
+                asked["total"] = f"sum_over_time({name}{rest}{long})"
             told = asker.at(asked, wide.end) if asked else {}
             if "read" in told:
                 asker.reader.samples += int(told.pop("read")["value"].sum())
+            if "total" in told:
+                total = told.pop("total")
+                found |= hosts.named(total.filter(~pl.col("value").is_finite())["labels"])
+                if number <= 2:  # none, or one of another scrape
+                    found |= hosts.named(active.filter(~active.is_in(total["labels"].implode())))
             found |= {host for each in told.values() for host in hosts.named(each["labels"])}
         return found
 

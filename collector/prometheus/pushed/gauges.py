@@ -6,14 +6,13 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from collector.prometheus.cards import KEPT
 from collector.prometheus.pushed.asking import Asker, NotPushedError, listed
 from collector.prometheus.pushed.cells import Cells
 from collector.prometheus.pushed.sketches import gauges, sketch
 from collector.prometheus.pushed.spun import QUESTIONS, Gate, counted, mixed, spans, without
 from collector.prometheus.pushed.tables import numbered, only_label
 from collector.prometheus.source import SAMPLES
-
-_PARTS = ("mean", "min", "max", "p50", "p99", "last")
 
 
 @dataclass(frozen=True)
@@ -46,11 +45,8 @@ def card_gauges(asker: Asker, cells: Cells, gate: Gate | None) -> CardSlots:
         small["apart"] = gate.apart
     grids = {
         "total": asker.grid(asker.over("sum_over_time")),
-        **{name: asker.grid(asker.over(f"{name}_over_time")) for name in ("min", "max", "last")},
-        **{
-            name: asker.grid(asker.over("quantile_over_time").replace("(", f"({part}, ", 1))
-            for name, part in (("p50", 0.5), ("p99", 0.99))
-        },
+        "min": asker.grid(asker.over("min_over_time")),
+        "max": asker.grid(asker.over("max_over_time")),
         **asker.grids(small),
     }
     if gate:
@@ -125,5 +121,5 @@ def ratios(
         hundred = nodes.filter("above").select("of_node")
         big = rows.join(hundred, on="of_node", how="semi", nulls_equal=True)
         rest = rows.join(hundred, on="of_node", how="anti", nulls_equal=True)
-        rows = pl.concat([big.with_columns(pl.col(*_PARTS) / 100), rest]).sort("series", "slot")
+        rows = pl.concat([big.with_columns(pl.col(*KEPT) / 100), rest]).sort("series", "slot")
     return rows.drop("of_node", "of_host"), doubted

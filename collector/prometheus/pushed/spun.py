@@ -14,6 +14,7 @@ from datetime import timedelta
 
 import polars as pl
 
+from collector.prometheus.cards import KEPT
 from collector.prometheus.pushed.asking import Asker
 from collector.prometheus.pushed.cells import Cells
 from collector.prometheus.slots import SLOT, slot_of, statistics
@@ -27,7 +28,6 @@ QUESTIONS = 24
 """So many questions for samples of slots in which only some count 0; beyond, nodes are read."""
 
 _KEY = ["series", "slot"]
-_PARTS = ("mean", "min", "max", "p50", "p99", "last")
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def counted(rows: pl.DataFrame, spun: pl.DataFrame) -> pl.DataFrame:
         pl.col("still").fill_null(0)
     )
     zero = pl.when((pl.col("still") > 0) & (pl.col("still") == pl.col("samples"))).then(0.0)
-    return rows.with_columns(zero.otherwise(name).alias(name) for name in _PARTS)
+    return rows.with_columns(zero.otherwise(name).alias(name) for name in KEPT)
 
 
 def mixed() -> pl.Expr:
@@ -149,13 +149,13 @@ def without(
     )
     hit = cells.group_by(_KEY).agg(hit=pl.col("zero").sum())
     made = statistics(cells.select("series", "time", "value"), ["series"], window).rename(
-        {name: f"{name}_made" for name in (*_PARTS, "samples")}
+        {name: f"{name}_made" for name in (*KEPT, "samples")}
     )
     told = rows.join(made, on=_KEY, how="left", maintain_order="left").join(
         hit, on=_KEY, how="left", maintain_order="left"
     )
     whole = (pl.col("samples_made") == pl.col("samples")) & (pl.col("hit") == pl.col("still"))
     return told.with_columns(
-        *[pl.when(mixed()).then(f"{name}_made").otherwise(name).alias(name) for name in _PARTS],
+        *[pl.when(mixed()).then(f"{name}_made").otherwise(name).alias(name) for name in KEPT],
         good=pl.col("good") & (~mixed() | whole.fill_null(value=False)),
     ).select(rows.columns)

@@ -224,7 +224,7 @@ def test_statistics_of_a_slot() -> None:
         value=lambda seconds: 0.2 if seconds < 3720 else 0.8,
     )
     row = at_slot(meter("gpu_activity", samples), "10:00")
-    assert (row["min"], row["max"], row["p50"], row["last"]) == (0.2, 0.8, 0.8, 0.8)
+    assert (row["min"], row["max"], row["p50"], row["last"]) == (0.2, 0.8, None, None)
     assert row["mean"] == pytest.approx((0.2 + 14 * 0.8) / 15)
     quiet = at_slot(meter("gpu_activity", samples), "10:15")
     assert (quiet["min"], quiet["max"], quiet["last_change"]) == (0.8, 0.8, None)
