@@ -121,7 +121,7 @@ CPU, MEMORY, CARDS = (
 @pytest.mark.parametrize(
     ("fault", "blind"),
     [
-        pytest.param(Fault.GONE, "lost half-way", id="killed"),
+        pytest.param(Fault.GONE, "cannot be reached", id="killed"),
         pytest.param(Fault.STALL, "not asked any more", id="hangs"),
     ],
 )
