@@ -12,7 +12,7 @@ from collector.prometheus import coverage, sight
 from collector.prometheus.allow_list import probe_labels, unlabelled
 from collector.prometheus.annotation_series import pod_annotations
 from collector.prometheus.claims import unread_claims
-from collector.prometheus.clean import Identity
+from collector.prometheus.label_sets import Identity
 from collector.prometheus.nodes import Nodes, read_nodes, with_models
 from collector.prometheus.pods import Pods, read_pods
 from collector.prometheus.policies import Policies, read_policies

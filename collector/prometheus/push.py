@@ -18,8 +18,8 @@ from datetime import UTC, datetime, timedelta
 import polars as pl
 
 from collector.prometheus.decode import Answer
-from collector.prometheus.link import LARGEST
 from collector.prometheus.metric import Series
+from collector.prometheus.session import LARGEST
 from collector.prometheus.source import QueryError, Reading, TooMuchError
 from collector.prometheus.wire import Wire
 from ledger.facts import Gap

@@ -9,8 +9,8 @@ from functools import cached_property
 
 import polars as pl
 
-from collector.prometheus.clean import Cleaned, Identity, clean
-from collector.prometheus.link import TransientError
+from collector.prometheus.clean import Cleaned, clean
+from collector.prometheus.label_sets import Identity
 from collector.prometheus.metric import Series
 from collector.prometheus.series import (
     ALL,
@@ -20,6 +20,7 @@ from collector.prometheus.series import (
     POD_INFO,
     USUAL_INTERVAL,
 )
+from collector.prometheus.session import TransientError
 from collector.prometheus.source import PushDown, QueryError, SampleSource
 from collector.prometheus.states import States
 from collector.prometheus.summary import CELL

@@ -14,7 +14,8 @@ from datetime import UTC, datetime, timedelta
 import polars as pl
 
 from collector.prometheus.asking import Asking, key_label, without_holes
-from collector.prometheus.clean import Cleaned, Identity
+from collector.prometheus.clean import Cleaned
+from collector.prometheus.label_sets import Identity
 from collector.prometheus.metric import Series
 from collector.prometheus.source import SAMPLES, PushDown, Reading
 from collector.prometheus.stretches import Known, unite

@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 import polars as pl
 
 from collector.prometheus import clean as c
+from collector.prometheus.label_sets import Identity, label_table
 from collector.prometheus.metric import Series
 from collector.prometheus.series import USUAL_INTERVAL
 from collector.prometheus.summary import SUMMARY, cell_of
@@ -40,7 +41,7 @@ class Known:
 
 
 def unite(
-    known: Known, series: Series, window: Window, who: c.Identity
+    known: Known, series: Series, window: Window, who: Identity
 ) -> tuple[c.Cleaned, pl.DataFrame]:
     """Keep one plausible sample, or stretch, per meaning and time.
 
@@ -55,7 +56,7 @@ def unite(
         stretch begins); and ``labels``, ``cell`` of what is in doubt.
     """
     texts = pl.concat([known.proven["labels"], known.raw["labels"]]).unique().sort()
-    table, strange = c.label_table(texts, series, who)
+    table, strange = label_table(texts, series, who)
     bad = c.count_strangers(known.raw, strange, series, window)
     raw = c.by_number(known.raw, texts, table)
     numbers = table.select("labels", "series")

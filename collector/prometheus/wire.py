@@ -10,7 +10,8 @@ from queue import Empty, LifoQueue
 
 from collector.prometheus.access import Access
 from collector.prometheus.decode import Answer
-from collector.prometheus.link import Link, Tally
+from collector.prometheus.link import Link
+from collector.prometheus.session import Tally
 
 
 class Wire:

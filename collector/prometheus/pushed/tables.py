@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 import polars as pl
 
-from collector.prometheus.clean import Identity, label_table
+from collector.prometheus.label_sets import Identity, label_table
 from collector.prometheus.metric import Series
 from collector.prometheus.pushed.asking import NotPushedError
 

@@ -8,7 +8,8 @@ from datetime import UTC, datetime, timedelta
 
 import polars as pl
 
-from collector.prometheus.clean import Cleaned, Identity, clean
+from collector.prometheus.clean import Cleaned, clean
+from collector.prometheus.label_sets import Identity
 from collector.prometheus.series import GPU_UTIL, MEMORY, NODE_INFO, POD_INFO, Series
 from tests.collector.prometheus.builders import KSM, MINUTE, WINDOW, Sample, at, frame, line
 
