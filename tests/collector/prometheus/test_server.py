@@ -207,7 +207,7 @@ def test_a_server_that_never_replies_is_unreachable() -> None:
 
 def test_a_query_that_is_too_slow_is_a_gap_of_its_series() -> None:
     def answer(request: Request) -> Reply:
-        return Reply(wait=True) if "memory" in request.query else minutely(request)
+        return Reply(wait=True) if "memory_working" in request.query else minutely(request)
 
     with serving(answer) as stub:
         facts = collector(stub.url, timeout_seconds=1).collect(WINDOW)
