@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from collector.prometheus.collect import PrometheusCollector
-from collector.prometheus.source import SampleSource
+from collector.prometheus.sources.source import SampleSource
 from ledger.errors import SettingsError
 from ledger.settings import Cluster, Identity, resolve_path
 
@@ -30,11 +30,11 @@ def from_settings(
         raise SettingsError(f"cluster {cluster.name} names no prometheus")
     source: SampleSource
     if block.export is not None:
-        from collector.prometheus.export import ParquetExport
+        from collector.prometheus.sources.export import ParquetExport
 
         source = ParquetExport(Path(resolve_path(block.export, base)))
     else:
-        from collector.prometheus.server import Server
+        from collector.prometheus.sources.server import Server
 
         source = Server.from_settings(block, cluster.name, base)
     named = cluster.kubernetes.annotations if cluster.kubernetes else ()

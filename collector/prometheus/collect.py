@@ -8,20 +8,21 @@ from datetime import date, datetime
 
 import polars as pl
 
-from collector.prometheus import coverage, sight
-from collector.prometheus.allow_list import probe_labels, unlabelled
-from collector.prometheus.annotation_series import pod_annotations
-from collector.prometheus.claims import unread_claims
-from collector.prometheus.label_sets import Identity
-from collector.prometheus.nodes import Nodes, read_nodes, with_models
-from collector.prometheus.pods import Pods, read_pods
-from collector.prometheus.policies import Policies, read_policies
-from collector.prometheus.reader import Reader
-from collector.prometheus.series import ALL, FALLBACKS, POD_LABELS
-from collector.prometheus.source import SampleSource
-from collector.prometheus.steady import Steady
-from collector.prometheus.usage import Usage, read_usage
-from collector.prometheus.volumes import Volumes, read_volumes
+from collector.prometheus.cluster.allow_list import probe_labels, unlabelled
+from collector.prometheus.cluster.claims import unread_claims
+from collector.prometheus.cluster.nodes import Nodes, read_nodes, with_models
+from collector.prometheus.cluster.pods import Pods, read_pods
+from collector.prometheus.cluster.volumes import Volumes, read_volumes
+from collector.prometheus.meters import sight
+from collector.prometheus.meters.usage import Usage, read_usage
+from collector.prometheus.policies.read import Policies, read_policies
+from collector.prometheus.samples import coverage
+from collector.prometheus.samples.label_sets import Identity
+from collector.prometheus.samples.reader import Reader
+from collector.prometheus.series.annotation_series import pod_annotations
+from collector.prometheus.series.catalogue import ALL, FALLBACKS, POD_LABELS
+from collector.prometheus.sources.source import SampleSource
+from collector.prometheus.sources.steady import Steady
 from collector.source import Permissions, Probe
 from ledger.errors import SourceError
 from ledger.facts import Facts, Quarantine

@@ -21,7 +21,7 @@ from attribution.query.answer import Query, query
 from attribution.query.question import Sharing
 from attribution.run import attribute
 from collector.layouts import layout
-from collector.prometheus.slots import SLOT
+from collector.prometheus.meters.slots import SLOT
 from ledger.settings import NodePool, PoolMatch, Settings
 from ledger.store import Ledger
 from ledger.window import Window

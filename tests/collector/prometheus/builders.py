@@ -12,8 +12,8 @@ from typing import ClassVar, NamedTuple
 import polars as pl
 
 from collector.prometheus.collect import PrometheusCollector
-from collector.prometheus.series import Series
-from collector.prometheus.source import QueryError, Reading
+from collector.prometheus.series.catalogue import Series
+from collector.prometheus.sources.source import QueryError, Reading
 from ledger.facts import Facts, Quarantine
 from ledger.window import Window
 

@@ -13,9 +13,9 @@ import pytest
 
 from attribution.day import attribute_day
 from attribution.facts import DayFacts
-from collector.prometheus.chains import clip, find_runs
 from collector.prometheus.collect import PrometheusCollector
-from collector.prometheus.export import ParquetExport
+from collector.prometheus.samples.chains import clip, find_runs
+from collector.prometheus.sources.export import ParquetExport
 from ledger.facts import Facts
 from ledger.schema import CHARGES
 from ledger.settings import Settings

@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from collector.prometheus import pods
+from collector.prometheus.cluster import pods
 from collector.prometheus.collect import PrometheusCollector
-from collector.prometheus.series import ALL
+from collector.prometheus.series.catalogue import ALL
 from ledger.errors import SourceError
 from ledger.facts import Facts
 from ledger.window import Window

@@ -1,0 +1,1 @@
+"""Nodes and pods: lives, states, requests, owners, labels and volumes."""

@@ -1,0 +1,1 @@
+"""How busy cards, cores, memory and networks were, per quarter of an hour."""

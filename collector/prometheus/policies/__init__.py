@@ -1,0 +1,1 @@
+"""Policies and states of jobs, queues and autoscalers, as series tell them."""
