@@ -7,7 +7,7 @@ from pathlib import Path
 from collector.prometheus.series.catalogue import ALL
 from collector.prometheus.series.questions import page
 
-PAGE = Path(__file__).parents[3] / "docs" / "prometheus.md"
+PAGE = Path(__file__).parents[4] / "docs" / "prometheus.md"
 
 
 def test_the_page_is_what_the_code_asks() -> None:
