@@ -20,7 +20,7 @@ from tests.collector.agent.watchserver import WatchServer
 from tests.effort import SOAK
 
 START = datetime(2026, 11, 30, 20, tzinfo=UTC)
-PODS = 500 if SOAK else 40
+PODS = 500
 
 
 class Mishaps:
