@@ -133,7 +133,7 @@ class PrometheusCollector:
             tables=self._tables(day, nodes, pods, usage, volumes, sights, policies),
             coverage=coverage.ratio(missing, window),
             gaps=(*reader.gaps, *coverage.gaps(missing, reach)),
-            quarantine=_add_up([*reader.quarantine, *reader.broken]),
+            quarantine=_add_up(reader.quarantine),
             notes=tuple(dict.fromkeys(reader.notes)),
             data_through=_later(newest, window),
             read=reader.samples,

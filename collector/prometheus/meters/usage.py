@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 
 import polars as pl
 
 from collector.prometheus.cluster.nodes import Nodes
 from collector.prometheus.meters.activity import Activity, Gauges, by_samples, read_activity
 from collector.prometheus.meters.cards import card_rows
-from collector.prometheus.meters.engines import ENGINE_METERS, EngineMeter, engine_rows
+from collector.prometheus.meters.engines import ENGINE_METERS, engine_rows
 from collector.prometheus.meters.pods import METERS, Known, Meter, pod_rows
 from collector.prometheus.meters.pushed.asking import NotPushedError
 from collector.prometheus.meters.pushed.cards import Cards
@@ -44,17 +41,7 @@ class Usage:
     models: pl.DataFrame
 
 
-@dataclass(frozen=True)
-class _Part:
-    """Rows of one task, in the columns of the table, and the models of ``Usage``."""
-
-    rows: list[pl.DataFrame]
-    models: pl.DataFrame
-
-
-_NO_MODELS = pl.DataFrame(schema={"node": pl.String, "model": pl.String})
-THREADS = 2
-_ORDER = ("node", "device", "namespace", "pod", "uid")
+_ORDER = ("meter", "node", "device", "namespace", "pod", "uid")
 
 
 def read_usage(
@@ -74,84 +61,33 @@ def read_usage(
         requests: ``uid``, ``start``, ``cpu_millicores``, ``memory_bytes``: what each asked for.
     """
     known = Known(numbered(lives), requests)
-
-    def of_meter(meter: Meter, reader: Reader) -> _Part:
+    parts = [] if nodes is None else [_up(nodes.up, reader.window)]
+    for meter in METERS:
         told = _pods(reader, meter, known)
-        if told is not None and meter.sandbox:
-            told = told.join(host_network, on="uid", how="anti", maintain_order="left")
-        return _part(told)
-
-    def of_engines(engine: EngineMeter, reader: Reader) -> _Part:
-        return _part(engine_rows(reader, engine, lambda it: _pods(reader, it, known)))
-
-    parts = _at_once(
-        reader,
-        [
-            *(partial(of_meter, meter) for meter in METERS),
-            *(partial(of_engines, engine) for engine in ENGINE_METERS),
-            lambda reader: _of_cards(reader, nodes, known.lives),
-        ],
-    )
-    frames = [] if nodes is None else [_formed(_up(nodes.up, reader.window))]
-    frames += [frame for part in parts for frame in part.rows]
-    if not frames:
-        return None
-    models = pl.concat([_NO_MODELS, *(part.models for part in parts)]).unique()
-    parts.clear()
-    return Usage(_in_order(frames), models)
-
-
-def _in_order(frames: list[pl.DataFrame]) -> pl.DataFrame:
-    """All rows, sorted; meter by meter, so that no more than one is in memory twice.
-
-    Args:
-        frames: Rows; taken out of the list.
-    """
-    meters: dict[str, list[pl.DataFrame]] = {}
-    while frames:
-        for (meter,), rows in frames.pop().partition_by("meter", as_dict=True).items():
-            meters.setdefault(str(meter), []).append(rows)
-    whole = []
-    for meter in sorted(meters):
-        whole.append(ordered(pl.concat(meters.pop(meter)), _ORDER, ["slot"]))
-    return pl.concat(whole, rechunk=False)
-
-
-def _at_once(reader: Reader, tasks: Sequence[Callable[[Reader], _Part]]) -> list[_Part]:
-    """What tasks read, in their order, and what they gathered into the reader.
-
-    A server answers one of them while another works on its answers; the largest, the cards, begins
-    first. Raw samples are too large for two series at once.
-    """
-    threads = 1 if reader.source.push_down is None else THREADS
-    readers = [reader.apart() for _ in tasks]
-    numbers = range(len(tasks))
-    with ThreadPoolExecutor(threads) as pool:
-        begun = {n: pool.submit(tasks[n], readers[n]) for n in reversed(numbers)}
-        parts = [begun[n].result() for n in numbers]
-    for apart in readers:
-        reader.take(apart)
-    return parts
-
-
-def _part(rows: pl.DataFrame | None) -> _Part:
-    return _Part([] if rows is None else [_formed(rows)], _NO_MODELS)
-
-
-def _of_cards(reader: Reader, nodes: Nodes | None, lives: pl.DataFrame) -> _Part:
-    """The rows of cards, each slot of one by the most trusted series that it has there."""
+        if told is not None:
+            if meter.sandbox:
+                told = told.join(host_network, on="uid", how="anti", maintain_order="left")
+            parts.append(told)
+    for engine in ENGINE_METERS:
+        told = engine_rows(reader, engine, lambda it: _pods(reader, it, known))
+        if told is not None:
+            parts.append(told)
+    models = pl.DataFrame(schema={"node": pl.String, "model": pl.String})
     slot = ["node", "device", "slot"]
     seen = pl.DataFrame(schema={name: USAGE.schema[name] for name in slot})
-    rows, models = [], [_NO_MODELS]
-    for found in _cards(reader, nodes, lives):
-        models.append(found.placed.select("node", model="modelName"))
-        active = card_rows(found.slots, lives, found.interval)
+    for found in _cards(reader, nodes, known.lives):
+        models = pl.concat([models, found.placed.select("node", model="modelName")])
+        active = card_rows(found.slots, known.lives, found.interval)
         active = active.join(seen, on=slot, how="anti", nulls_equal=True, maintain_order="left")
         seen = pl.concat([seen, active.select(slot).unique()])
-        rows.append(_formed(active))
+        parts.append(active)
         if count := active["node"].n_unique():
             reader.notes.append(f"how busy the cards of {count} nodes were is {found.metric}")
-    return _Part(rows, pl.concat(models))
+    if not parts:
+        return None
+    rows = pl.concat([_formed(part) for part in parts], rechunk=False)
+    parts.clear()  # they are as large as the whole
+    return Usage(ordered(rows, _ORDER, ["slot"]), models.unique())
 
 
 def _formed(part: pl.DataFrame) -> pl.DataFrame:

@@ -44,8 +44,6 @@ class Reader:
         self.wide = window.widened(MARGIN)
         self.gaps: list[Gap] = []
         self.quarantine: list[Quarantine] = []
-        self.broken: dict[Quarantine, None] = {}
-        """Files that are broken: each is one, however many series are read."""
         self.notes: list[str] = []
         self.newest: datetime | None = None
         self.asked = 0
@@ -54,25 +52,6 @@ class Reader:
         self._lives: States | None = None
         self.interval = USUAL_INTERVAL
         """Usual distance of samples of states; as of the series that was read first."""
-
-    def apart(self) -> Reader:
-        """A reader of the same day for another thread; ``take`` adds up what it gathers."""
-        other = Reader(self.source, self.who, self.window)
-        other.interval = self.interval
-        other.__dict__["_held"] = self._held  # asked for once
-        return other
-
-    def take(self, other: Reader) -> None:
-        """Add what a reader ``apart`` gathered, as if it had been gathered here."""
-        self.gaps.extend(gap for gap in other.gaps if gap not in self.gaps)
-        self.quarantine.extend(other.quarantine)
-        self.broken.update(other.broken)
-        self.notes.extend(other.notes)
-        self.failures.extend(other.failures)
-        self.asked += other.asked
-        self.samples += other.samples
-        if other.newest is not None:
-            self.newest = max(other.newest, self.newest or other.newest)
 
     def read(self, series: Series) -> Cleaned | None:
         """The series, or the first of its fallbacks that has samples; None = nothing of it.
@@ -181,6 +160,8 @@ class Reader:
         states = States(push, self.wide, self.window, self.who, self.interval)
         if lives:
             self._lives = states
+        if lives:
+            self._lives = states
         try:
             cleaned = states.read(
                 series, {name: series.also.get(name, 1.0) for name in names}, lives=lives
@@ -246,7 +227,9 @@ class Reader:
             self._failed(series, name, error)
             return None
         self.gaps.extend(gap for gap in reading.gaps if gap not in self.gaps)
-        self.broken.update(dict.fromkeys(reading.quarantine))
+        self.quarantine.extend(  # a broken file is one, however many series are read
+            entry for entry in reading.quarantine if entry not in self.quarantine
+        )
         self.notes.extend(reading.notes)
         times = series.also.get(name, 1.0)
         return raw if times == 1 else raw.with_columns(pl.col("value") * times)
