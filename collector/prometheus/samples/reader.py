@@ -160,8 +160,6 @@ class Reader:
         states = States(push, self.wide, self.window, self.who, self.interval)
         if lives:
             self._lives = states
-        if lives:
-            self._lives = states
         try:
             cleaned = states.read(
                 series, {name: series.also.get(name, 1.0) for name in names}, lives=lives
