@@ -13,7 +13,7 @@ from collector.agent.access import WATCHED
 from collector.agent.connection import BrokenError, Clock, WatchApi
 from collector.agent.lineage import Lineage
 from collector.agent.state import Watch
-from collector.agent.stream import Alive, ExpiredError, Item, Stream, pauses
+from collector.agent.stream import ExpiredError, Item, Stream, pauses
 from collector.kubernetes.client import ApiError
 from collector.kubernetes.environment import allowed
 from collector.kubernetes.frames import Row
@@ -169,8 +169,3 @@ class Runner:
             except queue.Full:
                 continue
             return
-
-
-def caught_up(item: Item | Trouble | None) -> bool:
-    """Whether a list of pods has just been taken in."""
-    return isinstance(item, Alive) and item.listed and item.kind.plural == "pods"
